@@ -1,0 +1,74 @@
+import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  /** The server does everything but store. */
+  readonly dryRun?: boolean;
+}
+
+export interface ListOptions {
+  /** Absent: all namespaces. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+}
+
+export interface ListResult<T> {
+  readonly items: readonly T[];
+  /** The version of the whole list; a watch goes on from here. */
+  readonly resourceVersion: string;
+}
+
+export interface DeleteOptions extends CallOptions {
+  /** Preconditions: the stored object must still be this one, else 409. */
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly gracePeriodSeconds?: number;
+  readonly propagationPolicy?: 'Background' | 'Foreground' | 'Orphan';
+}
+
+export type WatchEvent<T> =
+  { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T } | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
+
+export interface WatchOptions extends ListOptions {
+  readonly resourceVersion: string;
+  /** After this many seconds the server ends the stream in good order. */
+  readonly timeoutSeconds: number;
+  readonly signal: AbortSignal;
+}
+
+export type Subresource = 'status' | 'scale' | 'binding';
+
+/**
+ * Typed calls to an API server. Every method throws `ApiError` for an answer that is no success, and `TransportError` when
+ * there was none; reads are retried by themselves, writes only where a repetition can do no harm.
+ */
+export interface KubeClient {
+  get<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, options?: CallOptions): Promise<T>;
+  /** Every object, fetched in pages of 500 of one consistent state. */
+  list<T extends KubeObject>(resource: ResourceDefinition<T>, options?: ListOptions & CallOptions): Promise<ListResult<T>>;
+  /** Ends when the server ends the stream; throws `ApiError` for an ERROR event (410: list again). */
+  watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
+  create<T extends KubeObject>(resource: ResourceDefinition<T>, object: NewObject<T>, options?: CallOptions): Promise<T>;
+  /** PUT; the object's resourceVersion is the precondition. */
+  update<T extends KubeObject>(resource: ResourceDefinition<T>, object: T, options?: CallOptions): Promise<T>;
+  updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: T, options?: CallOptions): Promise<T>;
+  /** RFC 7386. A `metadata.resourceVersion` in the patch makes it conditional. */
+  mergePatch<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+    patch: object,
+    options?: CallOptions & { readonly subresource?: Subresource },
+  ): Promise<T>;
+  delete<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, options?: DeleteOptions): Promise<void>;
+  /** POST to a subresource, for example a Binding to `pods/x/binding`. */
+  createSubresource<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    namespace: string,
+    name: string,
+    subresource: Subresource,
+    body: object,
+    options?: CallOptions,
+  ): Promise<void>;
+}

@@ -1,0 +1,95 @@
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+
+const seconds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const stageSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120, 300];
+
+/** Every metric of the product, in one place. Labels come from closed sets. */
+export function createMetrics(registry: Registry = new Registry()) {
+  const registers = [registry];
+  const name = (suffix: string) => `conversation_operator_${suffix}`;
+  return {
+    registry,
+    reconciles: new Counter({
+      name: name('reconciles_total'),
+      help: 'Reconciles by controller and outcome.',
+      labelNames: ['controller', 'result'] as const,
+      registers,
+    }),
+    reconcileSeconds: new Histogram({
+      name: name('reconcile_duration_seconds'),
+      help: 'How long a reconcile takes.',
+      labelNames: ['controller'] as const,
+      buckets: seconds,
+      registers,
+    }),
+    queueDepth: new Gauge({
+      name: name('workqueue_depth'),
+      help: 'Keys that wait for a worker.',
+      labelNames: ['controller'] as const,
+      registers,
+    }),
+    queueWaitSeconds: new Histogram({
+      name: name('workqueue_wait_seconds'),
+      help: 'How long a key waits for a worker.',
+      labelNames: ['controller'] as const,
+      buckets: seconds,
+      registers,
+    }),
+    apiCalls: new Counter({
+      name: name('kube_api_calls_total'),
+      help: 'Calls to the API server by verb, kind and status (0: no answer).',
+      labelNames: ['verb', 'resource', 'status'] as const,
+      registers,
+    }),
+    apiCallSeconds: new Histogram({
+      name: name('kube_api_call_duration_seconds'),
+      help: 'How long calls to the API server take.',
+      labelNames: ['verb'] as const,
+      buckets: seconds,
+      registers,
+    }),
+    watchRestarts: new Counter({
+      name: name('kube_watch_restarts_total'),
+      help: 'Watches begun again, by kind and cause.',
+      labelNames: ['resource', 'cause'] as const,
+      registers,
+    }),
+    httpRequests: new Counter({
+      name: name('http_requests_total'),
+      help: 'Requests to the gateway by method, route pattern and status.',
+      labelNames: ['method', 'route', 'status'] as const,
+      registers,
+    }),
+    httpSeconds: new Histogram({
+      name: name('http_request_duration_seconds'),
+      help: 'How long the gateway takes to answer.',
+      labelNames: ['route'] as const,
+      buckets: seconds,
+      registers,
+    }),
+    startStageSeconds: new Histogram({
+      name: name('start_stage_duration_seconds'),
+      help: 'How long a start stays in each status.',
+      labelNames: ['stage'] as const,
+      buckets: stageSeconds,
+      registers,
+    }),
+    starts: new Counter({
+      name: name('starts_total'),
+      help: 'Starts that came to an end, by outcome (READY or ERROR) and error code.',
+      labelNames: ['outcome', 'code'] as const,
+      registers,
+    }),
+    sandboxes: new Gauge({
+      name: name('sandboxes'),
+      help: 'Sandboxes by phase.',
+      labelNames: ['phase'] as const,
+      registers,
+    }),
+  };
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** Memory, CPU, event loop and garbage collection of this process, in the same registry. */
+export const collectProcessMetrics = (metrics: Metrics): void => collectDefaultMetrics({ register: metrics.registry });

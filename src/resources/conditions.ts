@@ -1,0 +1,42 @@
+import { z } from 'zod';
+import { listMap, timestamp } from './schema.ts';
+
+/** One condition, as in the Kubernetes API conventions. */
+export const conditionSchema = z.object({
+  type: z.string().min(1).max(316),
+  status: z.enum(['True', 'False', 'Unknown']),
+  observedGeneration: z.int().min(0).optional(),
+  lastTransitionTime: timestamp(),
+  reason: z.string().max(1024),
+  message: z.string().max(32_768),
+});
+export type Condition = Readonly<z.infer<typeof conditionSchema>>;
+
+export const conditionsSchema = z.array(conditionSchema).max(32).optional().meta(listMap('type'));
+
+export const findCondition = (conditions: readonly Condition[] | undefined, type: string): Condition | undefined =>
+  conditions?.find((condition) => condition.type === type);
+
+export const isTrue = (conditions: readonly Condition[] | undefined, type: string): boolean =>
+  findCondition(conditions, type)?.status === 'True';
+
+/**
+ * The conditions with one set. `lastTransitionTime` moves only when the status changes; a call that changes nothing returns
+ * the same array, so that a caller can skip the write.
+ */
+export function setCondition(
+  conditions: readonly Condition[] | undefined,
+  next: Omit<Condition, 'lastTransitionTime'>,
+  now: string,
+): readonly Condition[] {
+  const present = conditions ?? [];
+  const old = findCondition(present, next.type);
+  const condition: Condition = { ...next, lastTransitionTime: old?.status === next.status ? old.lastTransitionTime : now };
+  if (old === undefined) return [...present, condition];
+  const same =
+    old.status === condition.status &&
+    old.reason === condition.reason &&
+    old.message === condition.message &&
+    old.observedGeneration === condition.observedGeneration;
+  return same ? present : present.map((entry) => (entry === old ? condition : entry));
+}

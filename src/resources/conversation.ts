@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import { conditionsSchema } from './conditions.ts';
+import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import { immutable, objectName, ownerName, timestamp, validations } from './schema.ts';
+
+/** In the order in which a start passes them; ERROR can follow any but READY. SPEC: start task status. */
+export const startStatuses = ['WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY', 'ERROR'] as const;
+export type StartStatus = (typeof startStatuses)[number];
+
+export const sandboxStatuses = ['STARTING', 'RUNNING', 'PAUSED', 'ERROR', 'MISSING'] as const;
+export type SandboxStatus = (typeof sandboxStatuses)[number];
+
+export const executionStatuses = ['idle', 'running', 'paused', 'waiting_for_confirmation', 'finished', 'error', 'stuck'] as const;
+export type ExecutionStatus = (typeof executionStatuses)[number];
+
+export const gitProviders = ['github', 'gitlab', 'bitbucket', 'forgejo', 'azure_devops', 'bitbucket_data_center'] as const;
+
+/** UTF-8 bytes; also the limit that one text of a message has in characters. */
+export const maxMessageBytes = 256 * 1024;
+export const maxTitleLength = 200;
+
+const contentSchema = z
+  .object({
+    type: z.enum(['text', 'image']),
+    text: z.string().max(maxMessageBytes).optional(),
+    imageUrls: z.array(z.string().max(maxMessageBytes)).max(20).optional(),
+  })
+  .meta(
+    validations(
+      {
+        rule: "self.type != 'text' || (has(self.text) && size(self.text) > 0)",
+        message: 'text is required for type text',
+        fieldPath: '.text',
+      },
+      {
+        rule: "self.type != 'image' || (has(self.imageUrls) && size(self.imageUrls) > 0)",
+        message: 'imageUrls is required for type image',
+        fieldPath: '.imageUrls',
+      },
+    ),
+  );
+
+const messageSchema = z.object({
+  role: z.enum(['user', 'system', 'assistant']).default('user'),
+  content: z.array(contentSchema).min(1).max(64),
+  run: z.boolean().default(true).meta({ description: 'Whether the agent starts working at once, or only keeps the message.' }),
+});
+
+export const conversationSpecSchema = z
+  .object({
+    owner: ownerName().meta({ description: 'Whom the conversation belongs to. Only this owner sees it over REST.' }),
+    title: z.string().max(maxTitleLength).optional(),
+    initialMessage: messageSchema
+      .optional()
+      .meta({ description: 'The first message. Without one the conversation is idle until it gets one.' }),
+    repository: z
+      .object({
+        name: z
+          .string()
+          .max(255)
+          .regex(/^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)+$/)
+          .meta({ description: 'owner/name.' }),
+        branch: z.string().min(1).max(255).optional(),
+        provider: z.enum(gitProviders).optional(),
+      })
+      .optional(),
+    sandboxName: objectName()
+      .optional()
+      .meta({ description: 'A sandbox of the same owner to join. Without it the conversation gets its own.' }),
+    templateName: objectName().default('default').meta({ description: 'The SandboxTemplate that its own sandbox is made from.' }),
+    agent: z
+      .object({
+        type: z.string().max(64).optional(),
+        model: z.string().max(256).optional(),
+        systemMessageSuffix: z.string().max(16_384).optional(),
+      })
+      .optional(),
+    parent: objectName().optional().meta({ description: 'The conversation that this one was started from.' }),
+    trigger: z.string().max(64).optional().meta({ description: 'What started it, for example gui or resolver.' }),
+    prNumbers: z.array(z.int().min(1)).max(100).optional(),
+    public: z.boolean().optional(),
+    tags: z.record(z.string().max(64), z.string().max(256)).optional(),
+  })
+  .meta(
+    validations(
+      ...immutable({
+        required: ['owner', 'templateName'],
+        optional: ['initialMessage', 'repository', 'sandboxName', 'agent', 'parent', 'trigger', 'prNumbers'],
+      }),
+    ),
+  );
+
+const transitionSchema = z.object({
+  status: z.enum(startStatuses),
+  time: timestamp(),
+  detail: z.string().max(2048).optional(),
+});
+
+export const conversationStatusSchema = z.object({
+  observedGeneration: z.int().min(0).optional(),
+  start: z
+    .object({
+      status: z.enum(startStatuses),
+      transitions: z.array(transitionSchema).max(8).meta({ description: 'Every status the start has had, oldest first.' }),
+      errorCode: z.string().max(64).optional().meta({ description: 'A stable code; see docs/reasons.md.' }),
+      error: z.string().max(2048).optional().meta({ description: 'What went wrong, in words that are safe to show to the owner.' }),
+      deadline: timestamp().optional().meta({ description: 'When the present step counts as failed.' }),
+    })
+    .optional(),
+  sandboxName: objectName().optional(),
+  sandboxStatus: z.enum(sandboxStatuses).optional(),
+  sandboxStatusReason: z.string().max(64).optional(),
+  executionStatus: z.enum(executionStatuses).optional(),
+  executionDetail: z.string().max(2048).optional(),
+  agentPodUID: z.string().max(64).optional().meta({ description: 'The pod in which executionStatus was seen.' }),
+  interruption: z
+    .object({ reason: z.string().max(64), time: timestamp() })
+    .optional()
+    .meta({ description: 'Why a run was stopped half-way, until it goes on.' }),
+  title: z.string().max(maxTitleLength).optional().meta({ description: "The agent's own title; spec.title wins." }),
+  lastActivityTime: timestamp().optional(),
+  metrics: z
+    .object({
+      accumulatedCost: z.string().max(32).optional().meta({ description: 'US dollars, decimal.' }),
+      promptTokens: z.int().min(0).optional(),
+      completionTokens: z.int().min(0).optional(),
+    })
+    .optional(),
+  conditions: conditionsSchema,
+});
+
+export type ConversationSpec = z.output<typeof conversationSpecSchema>;
+export type ConversationStatus = z.output<typeof conversationStatusSchema>;
+export type StartState = NonNullable<ConversationStatus['start']>;
+export type Message = NonNullable<ConversationSpec['initialMessage']>;
+export type Conversation = CustomObject<ConversationSpec, ConversationStatus>;
+
+export const conversationDefinition: CustomResourceDefinition = {
+  kind: 'Conversation',
+  plural: 'conversations',
+  singular: 'conversation',
+  shortNames: ['conv'],
+  description: 'A task for a software agent, its start and its progress.',
+  spec: conversationSpecSchema,
+  status: conversationStatusSchema,
+  printerColumns: [
+    { name: 'Sandbox', type: 'string', jsonPath: '.status.sandboxStatus', description: 'STARTING, RUNNING, PAUSED, ERROR or MISSING.' },
+    { name: 'Execution', type: 'string', jsonPath: '.status.executionStatus', description: 'What the agent does.' },
+    { name: 'Start', type: 'string', jsonPath: '.status.start.status', description: 'How far the start has come.' },
+    { name: 'Repository', type: 'string', jsonPath: '.spec.repository.name', description: 'The repository worked on.' },
+    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Whom it belongs to.' },
+    { name: 'Sandbox-Name', type: 'string', jsonPath: '.status.sandboxName', description: 'The sandbox it runs in.', priority: 1 },
+    {
+      name: 'Reason',
+      type: 'string',
+      jsonPath: '.status.sandboxStatusReason',
+      description: 'Why the sandbox is in its status.',
+      priority: 1,
+    },
+    { name: 'Title', type: 'string', jsonPath: '.spec.title', description: 'What it is called.', priority: 1 },
+    ageColumn,
+  ],
+  selectableFields: ['.spec.owner', '.status.sandboxStatus', '.status.sandboxName'],
+};
+
+export const conversations = resourceOf<Conversation>(conversationDefinition);
+
+/** Where the start stands; a conversation that no controller has seen yet is WORKING. */
+export const startStatusOf = ({ status }: Pick<Conversation, 'status'>): StartStatus => status?.start?.status ?? 'WORKING';
+
+export const isStartOver = (status: StartStatus): boolean => status === 'READY' || status === 'ERROR';

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { apiKeyDefinition } from './api-key.ts';
+import { conversationDefinition } from './conversation.ts';
+import { conversationQuotaDefinition } from './conversation-quota.ts';
+import { group, version, type CustomResourceDefinition } from './group.ts';
+import { sandboxDefinition } from './sandbox.ts';
+import { sandboxTemplateDefinition } from './sandbox-template.ts';
+
+/** Every kind of this group, in the order in which documents list them. */
+export const definitions: readonly CustomResourceDefinition[] = [
+  conversationDefinition,
+  sandboxDefinition,
+  sandboxTemplateDefinition,
+  conversationQuotaDefinition,
+  apiKeyDefinition,
+];
+
+type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+
+/** What zod writes that a structural schema must not have, or that says nothing. */
+function structural(node: Json): Json {
+  if (Array.isArray(node)) return (node as readonly Json[]).map(structural);
+  if (typeof node !== 'object' || node === null) return node;
+  const entries = Object.entries(node as Readonly<Record<string, Json>>).flatMap(([key, value]): [string, Json][] => {
+    if (key === '$schema' || (key === 'additionalProperties' && value === false)) return [];
+    if (key === 'propertyNames') return [];
+    // zod writes the safe range of JavaScript into every integer.
+    if ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER) return [];
+    return [[key, structural(value)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+const openApiOf = (schema: z.ZodType): Json =>
+  structural(z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input', unrepresentable: 'any' }) as unknown as Json);
+
+/** The CustomResourceDefinition manifest (apiextensions.k8s.io/v1) of one kind. */
+export function crdOf(definition: CustomResourceDefinition) {
+  const { kind, plural, singular, shortNames, description, printerColumns, selectableFields, scale } = definition;
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { kind, listKind: `${kind}List`, plural, singular, shortNames: [...shortNames], categories: ['agents'] },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          additionalPrinterColumns: printerColumns.map(({ name, type, jsonPath, description: text, priority }) => ({
+            name,
+            type,
+            jsonPath,
+            description: text,
+            ...(priority === 1 ? { priority } : {}),
+          })),
+          ...(selectableFields.length > 0 ? { selectableFields: selectableFields.map((jsonPath) => ({ jsonPath })) } : {}),
+          subresources: { status: {}, ...(scale ? { scale } : {}) },
+          schema: {
+            openAPIV3Schema: {
+              type: 'object',
+              description,
+              required: ['spec'],
+              properties: {
+                apiVersion: { type: 'string' },
+                kind: { type: 'string' },
+                metadata: { type: 'object' },
+                spec: openApiOf(definition.spec),
+                status: openApiOf(definition.status),
+              },
+            },
+          },
+        },
+      ],
+    },
+  };
+}
+
+export type CrdManifest = ReturnType<typeof crdOf>;

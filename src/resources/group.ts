@@ -1,0 +1,63 @@
+import type { z } from 'zod';
+import { apiVersionOf, type KubeObject, type ObjectMeta, type ResourceDefinition } from './object.ts';
+
+export const group = 'conversation-operator.dev';
+export const version = 'v1alpha1';
+export const apiVersion = apiVersionOf({ group, version });
+
+/** One of our kinds as TypeScript sees it. `status` is empty until a controller has looked at the object. */
+export interface CustomObject<Spec, Status> extends KubeObject {
+  readonly metadata: ObjectMeta & { readonly namespace: string; readonly generation: number };
+  readonly spec: Spec;
+  readonly status?: Status;
+}
+
+export interface PrinterColumn {
+  readonly name: string;
+  readonly type: 'string' | 'integer' | 'date' | 'boolean';
+  readonly jsonPath: string;
+  readonly description: string;
+  /** 0 is always shown, 1 only with `-o wide`. */
+  readonly priority?: 0 | 1;
+}
+
+/** Everything a CRD is generated from. */
+export interface CustomResourceDefinition {
+  readonly kind: string;
+  readonly plural: string;
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly description: string;
+  readonly spec: z.ZodType;
+  readonly status: z.ZodType;
+  readonly printerColumns: readonly PrinterColumn[];
+  /** JSON paths that field selectors may name, beside metadata.name and metadata.namespace. */
+  readonly selectableFields: readonly string[];
+  readonly scale?: { readonly specReplicasPath: string; readonly statusReplicasPath: string; readonly labelSelectorPath?: string };
+}
+
+/** The definition that a client needs, made from the one that the CRD needs. */
+export function resourceOf<T extends KubeObject>(definition: CustomResourceDefinition): ResourceDefinition<T> {
+  const { kind, plural, spec, status } = definition;
+  const optionalStatus = status.optional();
+  return {
+    group,
+    version,
+    kind,
+    plural,
+    namespaced: true,
+    accepts: (candidate): candidate is T => {
+      if (typeof candidate !== 'object' || candidate === null) return false;
+      const parts = candidate as { spec?: unknown; status?: unknown };
+      return spec.safeParse(parts.spec).success && optionalStatus.safeParse(parts.status).success;
+    },
+  };
+}
+
+/** Every kind in `kubectl get` order: kind, age last. */
+export const ageColumn: PrinterColumn = {
+  name: 'Age',
+  type: 'date',
+  jsonPath: '.metadata.creationTimestamp',
+  description: 'Time since creation.',
+};

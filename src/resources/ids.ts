@@ -1,0 +1,52 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { KubeObject } from './object.ts';
+
+/** 32 lower-case hex digits, the form in which REST answers carry the ids of conversations and start tasks. */
+const canonical = /^[0-9a-f]{32}$/;
+const accepted = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
+
+/** A UUID with or without dashes as 32 lower-case hex digits; undefined when it is none. */
+export const parseUuid = (text: string): string | undefined => (accepted.test(text) ? text.replaceAll('-', '').toLowerCase() : undefined);
+
+/** 32 hex digits as the dashed form that the agent's protocol prefers. */
+export const dashedUuid = (hex: string): string =>
+  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+
+/** A UUIDv7 (RFC 9562 §5.7): ordered by its time, so that conversations of one second still list newest first. */
+export function newUuid(nowMs: number, random: (bytes: number) => Buffer = randomBytes): string {
+  const bytes = Buffer.concat([Buffer.alloc(6), random(10)]);
+  bytes.writeUIntBE(nowMs, 0, 6);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x70;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString('hex');
+}
+
+/** A UUIDv8 (RFC 9562 §5.8) made of a text: the same text, the same id, on every replica and for ever. */
+export function uuidOf(text: string): string {
+  const bytes = createHash('sha256').update(text).digest().subarray(0, 16);
+  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x80;
+  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
+  return bytes.toString('hex');
+}
+
+/**
+ * The REST id of a conversation: its name where that is a UUID (always so when the gateway made it), else one made of its
+ * namespace and name, so that conversations applied with kubectl under a name of their own are served as well.
+ */
+export function conversationIdOf(conversation: Pick<KubeObject, 'metadata'>): string {
+  const { name, namespace } = conversation.metadata;
+  return canonical.test(name) ? name : uuidOf(`conversation/${namespace ?? ''}/${name}`);
+}
+
+// Version and variant bits stay as they are: what is XORed into a UUID gives a UUID.
+const startTaskMask = Buffer.from('6f1d2a84c3b70e59158fd06b72a4e913', 'hex');
+
+const xor = (hex: string): string =>
+  Buffer.from(Buffer.from(hex, 'hex').map((byte, index) => byte ^ (startTaskMask[index] ?? 0))).toString('hex');
+
+/** The id of a conversation's start task. Its own inverse is `conversationIdOfStartTask`: either leads to the resource without an index. */
+export const startTaskIdOf = (conversationId: string): string => xor(conversationId);
+export const conversationIdOfStartTask = (startTaskId: string): string => xor(startTaskId);
+
+/** The sandbox that a conversation gets when it names none. */
+export const ownSandboxName = (conversationId: string): string => `sbx-${conversationId}`;

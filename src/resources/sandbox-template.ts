@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import type { V1PodTemplateSpec } from '@kubernetes/client-node';
+import { conditionsSchema } from './conditions.ts';
+import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import type { Wire } from './object.ts';
+
+/** A Go duration of the kind that people write by hand: 90s, 20m, 1h30m. */
+const duration = () =>
+  z
+    .string()
+    .regex(/^([0-9]+h)?([0-9]+m)?([0-9]+s)?$/)
+    .min(2)
+    .max(20);
+
+/** The milliseconds of such a duration. */
+export function durationMs(text: string): number {
+  const [, hours, minutes, seconds] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text) ?? [];
+  return (Number(hours ?? 0) * 3600 + Number(minutes ?? 0) * 60 + Number(seconds ?? 0)) * 1000;
+}
+
+export const sandboxTemplateSpecSchema = z.object({
+  displayName: z.string().max(100).optional(),
+  description: z.string().max(1000).optional(),
+  podTemplate: z
+    .custom<Wire<V1PodTemplateSpec>>((value) => typeof value === 'object' && value !== null)
+    .meta({
+      type: 'object',
+      description:
+        'A pod template, as in a Deployment. The container named agent, or the first one, runs the agent; the operator adds its volume, port, probes and keys.',
+      'x-kubernetes-preserve-unknown-fields': true,
+    }),
+  agent: z
+    .object({
+      port: z.int().min(1).max(65_535).default(8000),
+      workingDir: z.string().startsWith('/').max(255).default('/workspace'),
+      model: z.string().max(256).optional().meta({ description: 'The model that conversations use when they name none.' }),
+    })
+    .prefault({}),
+  storage: z
+    .object({
+      size: z
+        .string()
+        .regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/)
+        .max(20)
+        .default('10Gi'),
+      storageClassName: z.string().max(253).optional(),
+      retain: z.boolean().default(false).meta({ description: 'Keep the volume when its sandbox is deleted.' }),
+    })
+    .prefault({}),
+  idleTimeout: duration().optional().meta({ description: 'How long an agent may be idle before its sandbox is paused. Absent: for ever.' }),
+  startDeadline: duration().default('5m').meta({ description: 'How long a sandbox may take to become RUNNING.' }),
+  maxActiveTime: duration().optional().meta({ description: 'How long a sandbox may run without a pause. Absent: for ever.' }),
+});
+
+export const sandboxTemplateStatusSchema = z.object({
+  observedGeneration: z.int().min(0).optional(),
+  conditions: conditionsSchema,
+});
+
+export type SandboxTemplateSpec = z.output<typeof sandboxTemplateSpecSchema>;
+export type SandboxTemplate = CustomObject<SandboxTemplateSpec, z.output<typeof sandboxTemplateStatusSchema>>;
+
+export const defaultTemplateName = 'default';
+
+export const sandboxTemplateDefinition: CustomResourceDefinition = {
+  kind: 'SandboxTemplate',
+  plural: 'sandboxtemplates',
+  singular: 'sandboxtemplate',
+  shortNames: ['sbt'],
+  description: 'What sandboxes are made from: image, resources, storage and time limits. REST calls it a sandbox spec.',
+  spec: sandboxTemplateSpecSchema,
+  status: sandboxTemplateStatusSchema,
+  printerColumns: [
+    { name: 'Display-Name', type: 'string', jsonPath: '.spec.displayName', description: 'What people call it.' },
+    {
+      name: 'Image',
+      type: 'string',
+      jsonPath: '.spec.podTemplate.spec.containers[0].image',
+      description: 'The image of the first container.',
+    },
+    {
+      name: 'Valid',
+      type: 'string',
+      jsonPath: '.status.conditions[?(@.type=="Valid")].status',
+      description: 'Whether pods can be made of it.',
+    },
+    { name: 'Idle-Timeout', type: 'string', jsonPath: '.spec.idleTimeout', description: 'Idle time before a pause.', priority: 1 },
+    ageColumn,
+  ],
+  selectableFields: [],
+};
+
+export const sandboxTemplates = resourceOf<SandboxTemplate>(sandboxTemplateDefinition);
+
+/** The container that runs the agent: the one named agent, else the first. */
+export function agentContainerOf(template: Pick<SandboxTemplate, 'spec'>) {
+  const containers = template.spec.podTemplate.spec?.containers ?? [];
+  return containers.find(({ name }) => name === 'agent') ?? containers[0];
+}

@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { conditionsSchema, findCondition, isTrue } from './conditions.ts';
+import { sandboxStatuses, type SandboxStatus } from './conversation.ts';
+import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import { immutable, objectName, ownerName, timestamp, validations } from './schema.ts';
+
+export const sandboxSpecSchema = z
+  .object({
+    owner: ownerName().meta({ description: 'Whom the sandbox belongs to. Only this owner sees it over REST.' }),
+    templateName: objectName().default('default'),
+    replicas: z
+      .int()
+      .min(0)
+      .max(1)
+      .default(1)
+      .meta({ description: '0 pauses the sandbox, 1 lets it run: what a person wants, never the quota.' }),
+  })
+  .meta(validations(...immutable({ required: ['owner', 'templateName'] })));
+
+export const sandboxStatusSchema = z.object({
+  observedGeneration: z.int().min(0).optional(),
+  phase: z.enum(sandboxStatuses).optional(),
+  reason: z.string().max(64).optional(),
+  message: z.string().max(2048).optional(),
+  replicas: z.int().min(0).max(1).optional().meta({ description: '1 while a pod exists.' }),
+  selector: z.string().max(256).optional(),
+  podName: objectName().optional(),
+  podUID: z.string().max(64).optional(),
+  podIP: z.string().max(64).optional(),
+  containerID: z.string().max(256).optional().meta({ description: 'The container whose agent has been given its keys.' }),
+  agentPort: z.int().min(1).max(65_535).optional(),
+  startingSince: timestamp()
+    .optional()
+    .meta({ description: 'Since when it has been on its way to RUNNING; the start deadline counts from here.' }),
+  activeSince: timestamp().optional().meta({ description: 'Since when it has been RUNNING without a pause.' }),
+  pausedAt: timestamp().optional(),
+  conditions: conditionsSchema,
+});
+
+export type SandboxSpec = z.output<typeof sandboxSpecSchema>;
+export type SandboxState = z.output<typeof sandboxStatusSchema>;
+export type Sandbox = CustomObject<SandboxSpec, SandboxState>;
+
+export const SandboxCondition = {
+  /** The quota lets it run. Written by the admission controller alone. */
+  admitted: 'Admitted',
+  /** The agent has answered and has its keys. */
+  agentReady: 'AgentReady',
+  /** It can be used: everything above holds and its pod stands. */
+  ready: 'Ready',
+  /** It can't come up, and no retry will help. For good. */
+  failed: 'Failed',
+} as const;
+
+/** Reasons of the conditions and, in `sandbox_status_reason`, the reasons that REST clients see. */
+export const SandboxReason = {
+  admitted: 'Admitted',
+  waitingForQuota: 'WaitingForQuota',
+  user: 'User',
+  quota: 'Quota',
+  idle: 'Idle',
+  maxActiveTime: 'MaxActiveTime',
+  pausing: 'Pausing',
+  waitingForAdmission: 'WaitingForAdmission',
+  waitingForVolume: 'WaitingForVolume',
+  waitingForPod: 'WaitingForPod',
+  waitingForAgent: 'WaitingForAgent',
+  podLost: 'PodLost',
+  running: 'Running',
+  deleting: 'Deleting',
+} as const;
+
+/** Reasons of Admitted=False that take the sandbox from its owner for a while, rather than make it wait. */
+const pausingReasons: ReadonlySet<string> = new Set([SandboxReason.quota, SandboxReason.idle, SandboxReason.maxActiveTime]);
+
+export interface SandboxView {
+  readonly phase: SandboxStatus;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/**
+ * What a sandbox is, said in one word: a projection of its intent and its conditions, so that a pause shows as soon as it is
+ * stored, not when a controller has got to it.
+ */
+export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
+  if (sandbox === undefined) return { phase: 'MISSING', reason: 'Deleted', message: 'The sandbox does not exist any more.' };
+  if (sandbox.metadata.deletionTimestamp !== undefined) {
+    return { phase: 'MISSING', reason: SandboxReason.deleting, message: 'The sandbox is being deleted.' };
+  }
+  const conditions = sandbox.status?.conditions;
+  const failed = findCondition(conditions, SandboxCondition.failed);
+  if (failed?.status === 'True') return { phase: 'ERROR', reason: failed.reason, message: failed.message };
+  if (sandbox.spec.replicas === 0) return { phase: 'PAUSED', reason: SandboxReason.user, message: 'Paused by its owner.' };
+  const admitted = findCondition(conditions, SandboxCondition.admitted);
+  if (admitted?.status === 'False' && pausingReasons.has(admitted.reason)) {
+    return { phase: 'PAUSED', reason: admitted.reason, message: admitted.message };
+  }
+  if (admitted?.status !== 'True') {
+    return {
+      phase: 'STARTING',
+      reason: admitted?.reason ?? SandboxReason.waitingForAdmission,
+      message: admitted?.message ?? 'Waiting to be admitted.',
+    };
+  }
+  const ready = findCondition(conditions, SandboxCondition.ready);
+  if (ready?.status === 'True') return { phase: 'RUNNING', reason: SandboxReason.running, message: ready.message };
+  return { phase: 'STARTING', reason: ready?.reason ?? SandboxReason.waitingForPod, message: ready?.message ?? 'Starting.' };
+}
+
+/** Whether a pod should exist for it. */
+export const shouldRun = (sandbox: Sandbox): boolean =>
+  sandbox.metadata.deletionTimestamp === undefined &&
+  sandbox.spec.replicas === 1 &&
+  isTrue(sandbox.status?.conditions, SandboxCondition.admitted) &&
+  !isTrue(sandbox.status?.conditions, SandboxCondition.failed);
+
+export const sandboxDefinition: CustomResourceDefinition = {
+  kind: 'Sandbox',
+  plural: 'sandboxes',
+  singular: 'sandbox',
+  shortNames: ['sbx'],
+  description: 'An execution environment: a pod with an agent and a volume that outlives it.',
+  spec: sandboxSpecSchema,
+  status: sandboxStatusSchema,
+  printerColumns: [
+    { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'STARTING, RUNNING, PAUSED or ERROR.' },
+    { name: 'Reason', type: 'string', jsonPath: '.status.reason', description: 'Why it is in its phase.' },
+    { name: 'Template', type: 'string', jsonPath: '.spec.templateName', description: 'What it is made from.' },
+    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Whom it belongs to.' },
+    { name: 'Pod-IP', type: 'string', jsonPath: '.status.podIP', description: 'Where its agent listens.', priority: 1 },
+    { name: 'Message', type: 'string', jsonPath: '.status.message', description: 'The reason in words.', priority: 1 },
+    ageColumn,
+  ],
+  selectableFields: ['.spec.owner', '.status.phase'],
+  scale: { specReplicasPath: '.spec.replicas', statusReplicasPath: '.status.replicas', labelSelectorPath: '.status.selector' },
+};
+
+export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
+
+/** Labels that every pod and claim of a sandbox carries. */
+export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;
+export const sandboxLabel = 'conversation-operator.dev/sandbox';
+export const sandboxLabels = (sandboxName: string): Record<string, string> => ({ ...managedBy, [sandboxLabel]: sandboxName });

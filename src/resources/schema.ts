@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+/**
+ * Building blocks of the custom resources' schemas. What stands in `meta` is carried into the CRDs as it is
+ * (`x-kubernetes-*` extensions and descriptions), see crd.ts.
+ */
+
+/** A DNS-1123 subdomain: the name of a custom resource, a pod or a claim. */
+export const objectName = () =>
+  z
+    .string()
+    .min(1)
+    .max(253)
+    .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/);
+
+/** Who a resource belongs to: a user, a team or a service account of the platform, not of Kubernetes. */
+export const ownerName = () =>
+  z
+    .string()
+    .min(1)
+    .max(128)
+    .regex(/^[A-Za-z0-9]([-A-Za-z0-9_.@+:]*[A-Za-z0-9])?$/);
+
+/** RFC 3339. A plain string for zod: Kubernetes validates the format, and not every writer's offset is `Z`. */
+export const timestamp = () => z.string().max(40).meta({ format: 'date-time' });
+
+/** A list that Kubernetes treats as a map with this key (server-side apply, duplicates refused). */
+export const listMap = (key: string) => ({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] });
+
+interface ValidationRule {
+  readonly rule: string;
+  readonly message: string;
+  readonly fieldPath?: string;
+}
+
+export const validations = (...rules: ValidationRule[]) => ({ 'x-kubernetes-validations': rules });
+
+/** Rules for the parent of fields that are set at creation, or not, and then stay as they are. */
+export const immutable = (fields: { readonly required?: readonly string[]; readonly optional?: readonly string[] }): ValidationRule[] => [
+  ...(fields.required ?? []).map((field) => ({
+    rule: `self.${field} == oldSelf.${field}`,
+    message: `${field} is immutable`,
+    fieldPath: `.${field}`,
+  })),
+  // fieldPath must name a field of the schema, present or not.
+  ...(fields.optional ?? []).map((field) => ({
+    rule: `has(self.${field}) == has(oldSelf.${field}) && (!has(self.${field}) || self.${field} == oldSelf.${field})`,
+    message: `${field} is immutable`,
+    fieldPath: `.${field}`,
+  })),
+];
