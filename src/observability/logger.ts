@@ -90,6 +90,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const winston = createWinston({
     level: options.level,
     format: format.combine(format.timestamp(), options.format === 'json' ? format.json() : pretty),
+    // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- winston declares its transports as an interface of classes
     transports: [new transports.Stream({ stream: options.stream ?? process.stderr })],
   });
   return new WinstonLogger(winston, {});
