@@ -1,0 +1,67 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+
+type Purpose = 'session' | 'secret' | 'bootstrap';
+
+/** Enough that guessing is out of the question, and what a random 256 bit key in base64 has at least. */
+const minMasterKeyBytes = 32;
+
+/**
+ * The keys of a sandbox's agent, derived from a master key and the sandbox's uid: stored nowhere, and the same on every replica.
+ *
+ * They have to stay the same as long as the sandbox lives: with another secret key the agent can't read its own files any more,
+ * and clients keep the session key. So a sandbox remembers the id of the master key that it was made under (`currentKeyId` at
+ * that time, not a secret) and hands it in here; putting a new master key in front changes the keys of new sandboxes only.
+ */
+export class SandboxKeys {
+  readonly #masterKeys: ReadonlyMap<string, Buffer>;
+  /** Names the master key that new sandboxes use. Tells nothing about the key itself. */
+  readonly currentKeyId: string;
+
+  /** The first master key is the current one, the others are those that living sandboxes were made under. */
+  constructor(masterKeys: readonly Buffer[]) {
+    const [current] = masterKeys;
+    if (current === undefined) throw new Error('at least one master key is needed');
+    if (masterKeys.some(({ length }) => length < minMasterKeyBytes)) {
+      throw new Error(`a master key has to have at least ${minMasterKeyBytes} bytes`);
+    }
+    this.#masterKeys = new Map(masterKeys.map((key) => [keyIdOf(key), key]));
+    this.currentKeyId = keyIdOf(current);
+  }
+
+  /** What clients show to the agent in `X-Session-API-Key`. Throws when `keyId` names no master key that is known. */
+  sessionKey(sandboxUid: string, keyId = this.currentKeyId): string {
+    return this.#derive(sandboxUid, 'session', keyId);
+  }
+
+  /** What the agent encrypts secrets in its files with. */
+  secretKey(sandboxUid: string, keyId = this.currentKeyId): string {
+    return this.#derive(sandboxUid, 'secret', keyId);
+  }
+
+  /** What the operator shows to a dormant agent. Stands in the pod's environment, where the agent's shell can read it: good for nothing else. */
+  bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
+    return this.#derive(sandboxUid, 'bootstrap', keyId);
+  }
+
+  /** Whether the candidate is the sandbox's session key under any master key. The time it takes tells nothing about how right it was. */
+  acceptsSessionKey(sandboxUid: string, candidate: string): boolean {
+    const given = digest(candidate);
+    let accepted = false;
+    for (const keyId of this.#masterKeys.keys()) {
+      if (timingSafeEqual(given, digest(this.sessionKey(sandboxUid, keyId)))) accepted = true;
+    }
+    return accepted;
+  }
+
+  #derive(sandboxUid: string, purpose: Purpose, keyId: string): string {
+    const masterKey = this.#masterKeys.get(keyId);
+    if (masterKey === undefined) throw new Error(`the sandbox was made under the master key ${keyId}, which is not among those given`);
+    // An empty uid would give all sandboxes the same keys.
+    if (sandboxUid === '') throw new Error('a sandbox uid is needed');
+    return createHmac('sha256', masterKey).update(`${sandboxUid}/${purpose}`).digest('base64url');
+  }
+}
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+const keyIdOf = (masterKey: Buffer): string => createHmac('sha256', masterKey).update('key-id').digest('hex').slice(0, 12);
