@@ -1,0 +1,176 @@
+import { Agent, errors, request, type Dispatcher } from 'undici';
+import type { z } from 'zod';
+import { AgentError, type AgentErrorCode } from './errors.ts';
+import { errorBodySchema } from './wire.ts';
+
+export interface AgentRequest<T> {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly answer: z.ZodType<T>;
+  readonly timeoutMs: number;
+  readonly maxBodyBytes?: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface AgentAnswer<T> {
+  readonly status: number;
+  readonly body: T;
+  /** The agent's own clock; undefined when it does not say. */
+  readonly dateMs: number | undefined;
+}
+
+const defaultMaxBodyBytes = 1024 * 1024;
+const maxDetailLength = 512;
+
+/** Errors that a connection attempt ends with, before anything was sent. */
+const notConnected: ReadonlySet<string> = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EHOSTDOWN',
+  'EADDRNOTAVAIL',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
+
+/** Calls to agents over pooled connections. Redirects are not followed: an agent could send the operator's requests anywhere. */
+export class AgentHttp {
+  readonly #dispatcher: Dispatcher;
+
+  constructor({ connectTimeoutMs }: { readonly connectTimeoutMs: number }) {
+    this.#dispatcher = new Agent({
+      connect: { timeout: connectTimeoutMs },
+      connections: 32,
+      // The agent closes idle connections after 5.0 s. A socket kept longer would lose the request that reuses it.
+      keepAliveTimeout: 3000,
+      keepAliveMaxTimeout: 3500,
+      // One deadline for the whole call, see below; these run on timers of their own.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      allowH2: false,
+    });
+  }
+
+  /** The validated body of a 2xx answer; everything else is an `AgentError`. */
+  async call<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
+    try {
+      return await this.#callOnce(baseUrl, options);
+    } catch (error) {
+      // A pooled socket that the agent closed in the same moment: for a read, a second attempt does no harm.
+      const again = options.method === 'GET' && error instanceof AgentError && error.code === 'connection-lost';
+      if (!again) throw error;
+      return await this.#callOnce(baseUrl, options);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#dispatcher.destroy();
+  }
+
+  async #callOnce<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
+    const url = new URL(options.path, baseUrl);
+    for (const [name, value] of Object.entries(options.query ?? {})) url.searchParams.set(name, String(value));
+    const deadline = AbortSignal.timeout(options.timeoutMs);
+    const signal = options.signal === undefined ? deadline : AbortSignal.any([deadline, options.signal]);
+    try {
+      const response = await request(url, {
+        dispatcher: this.#dispatcher,
+        method: options.method,
+        headers: {
+          accept: 'application/json',
+          ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...options.headers,
+        },
+        body: options.body === undefined ? null : JSON.stringify(options.body),
+        signal,
+      });
+      const text = await readBounded(response.body, options.maxBodyBytes ?? defaultMaxBodyBytes);
+      const status = response.statusCode;
+      if (status < 200 || status > 299) throw errorOf(status, text);
+      const parsed = options.answer.safeParse(parseJson(text));
+      if (!parsed.success) {
+        throw new AgentError('malformed', 'The agent answered with something unexpected.', { status, cause: parsed.error });
+      }
+      return { status, body: parsed.data, dateMs: dateOf(response.headers['date']) };
+    } catch (error) {
+      if (error instanceof AgentError) throw error;
+      if (options.signal?.aborted === true) throw new AgentError('aborted', 'The call to the agent was given up.', { cause: error });
+      if (deadline.aborted) {
+        throw new AgentError('timeout', `The agent did not answer within ${options.timeoutMs / 1000} s.`, { cause: error });
+      }
+      if (notConnected.has(systemCodeOf(error))) throw new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
+      throw new AgentError('connection-lost', 'The connection to the agent broke.', { cause: error });
+    }
+  }
+}
+
+async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // Leaving the loop destroys the body, and with it the connection: the rest is not read.
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBytes) throw new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Undefined for what is no JSON: no schema accepts it. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+const codesByStatus: Readonly<Record<number, AgentErrorCode>> = { 401: 'unauthorized', 403: 'unauthorized', 404: 'not-found', 429: 'busy' };
+
+const fallbackTexts: Readonly<Partial<Record<AgentErrorCode, string>>> = {
+  unauthorized: 'The agent does not accept the session key.',
+  dormant: 'The agent waits for its keys.',
+  busy: 'The agent has too much to do.',
+};
+
+function errorOf(status: number, text: string): AgentError {
+  const body = errorBodySchema.safeParse(parseJson(text)).data;
+  const detail =
+    typeof body?.detail === 'string'
+      ? body.detail
+      : // Without `input`: it echoes what was sent, secrets included.
+        body?.detail?.map(({ loc, msg }) => `${(loc ?? []).join('.')}: ${msg ?? 'invalid'}`).join('; ');
+  // Above 499 `detail` is always the same three words, and `exception` what happened.
+  const said = (status >= 500 ? (body?.exception ?? detail) : detail)?.slice(0, maxDetailLength);
+  const code = codeOf(status, said ?? '');
+  return new AgentError(
+    code,
+    fallbackTexts[code] ?? (said === undefined ? `The agent answered ${status}.` : `The agent answered ${status}: ${said}`),
+    {
+      status,
+    },
+  );
+}
+
+function codeOf(status: number, said: string): AgentErrorCode {
+  if (status === 503 && said.includes('deferred-init')) return 'dormant';
+  const code = codesByStatus[status];
+  if (code !== undefined) return code;
+  // Redirects as well: no path of the protocol has one.
+  return status < 500 ? 'refused' : 'failed';
+}
+
+function systemCodeOf(error: unknown): string {
+  if (error instanceof errors.UndiciError) return error.code;
+  // Several addresses tried: undici reports an AggregateError with the code of the first.
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}
+
+function dateOf(header: string | string[] | undefined): number | undefined {
+  const parsed = typeof header === 'string' ? Date.parse(header) : NaN;
+  return Number.isNaN(parsed) ? undefined : parsed;
+}
