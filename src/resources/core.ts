@@ -1,4 +1,13 @@
-import type { CoreV1Event, V1Lease, V1Namespace, V1PersistentVolumeClaim, V1Pod } from '@kubernetes/client-node';
+import type {
+  CoreV1Event,
+  V1ConfigMap,
+  V1Lease,
+  V1Namespace,
+  V1Node,
+  V1PersistentVolumeClaim,
+  V1Pod,
+  V1Secret,
+} from '@kubernetes/client-node';
 import type { KubeObject, ResourceDefinition, Wire } from './object.ts';
 
 type Core<T> = KubeObject & Wire<Omit<T, 'apiVersion' | 'kind' | 'metadata'>>;
@@ -8,6 +17,9 @@ export type PersistentVolumeClaim = Core<V1PersistentVolumeClaim>;
 export type KubeEvent = Core<CoreV1Event>;
 export type Lease = Core<V1Lease>;
 export type Namespace = Core<V1Namespace>;
+export type Node = Core<V1Node>;
+export type Secret = Core<V1Secret>;
+export type ConfigMap = Core<V1ConfigMap>;
 
 export const pods: ResourceDefinition<Pod> = { group: '', version: 'v1', kind: 'Pod', plural: 'pods', namespaced: true };
 
@@ -35,4 +47,16 @@ export const namespaces: ResourceDefinition<Namespace> = {
   kind: 'Namespace',
   plural: 'namespaces',
   namespaced: false,
+};
+
+export const nodes: ResourceDefinition<Node> = { group: '', version: 'v1', kind: 'Node', plural: 'nodes', namespaced: false };
+
+export const secrets: ResourceDefinition<Secret> = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
+
+export const configMaps: ResourceDefinition<ConfigMap> = {
+  group: '',
+  version: 'v1',
+  kind: 'ConfigMap',
+  plural: 'configmaps',
+  namespaced: true,
 };
