@@ -4,6 +4,10 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** The server does everything but store. */
   readonly dryRun?: boolean;
+  /** The call has ended after so long, repetitions included; 10 s by default. */
+  readonly deadlineMs?: number;
+  /** Called in the same turn in which the request is handed to a connection, before it. When it throws, nothing is sent and the call throws that. */
+  readonly beforeSend?: () => void;
 }
 
 export interface ListOptions {

@@ -27,9 +27,16 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer: refused, reset, timed out, or cut short. Whether a write was executed is not known. */
+/** No answer: refused, reset, timed out, or cut short. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
+  /** False: nothing was handed to a connection, so nothing was executed. True: whether a write was executed is not known. */
+  readonly sent: boolean;
+
+  constructor(message: string, options?: ErrorOptions & { readonly sent?: boolean }) {
+    super(message, options);
+    this.sent = options?.sent ?? true;
+  }
 }
 
 const hasReason =

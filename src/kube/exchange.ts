@@ -1,0 +1,149 @@
+import type { Dispatcher } from 'undici';
+import { TransportError } from './errors.ts';
+
+export interface ExchangeOptions {
+  readonly dispatcher: Dispatcher;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Ends the exchange at any time; what is thrown then is a TransportError with the signal's reason as cause. */
+  readonly signal: AbortSignal;
+  /** See `CallOptions.beforeSend`. */
+  readonly beforeSend?: (() => void) | undefined;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** Can be read once. To stop reading early ends the connection. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+/** So much of a body may wait unread before the connection is told to pause. */
+const highWaterBytes = 1_048_576;
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/**
+ * One request and its answer on a pooled connection. It stands below undici's `request` for two things that one hides: the
+ * turn in which a request is written to a socket (a request may queue for a connection for long), and whether that has
+ * happened when something fails.
+ */
+class Exchange implements Dispatcher.DispatchHandler {
+  readonly #options: ExchangeOptions;
+  readonly #onAbort: () => void;
+  readonly #answered = Promise.withResolvers<Answer>();
+  #controller: Dispatcher.DispatchController | undefined;
+  #sent = false;
+  #ended = false;
+  #failure: Error | undefined;
+  #chunks: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #wake: (() => void) | undefined;
+
+  constructor(options: ExchangeOptions) {
+    this.#options = options;
+    this.#onAbort = () => {
+      this.#fail(this.#transportError('the call was ended', options.signal.reason));
+    };
+  }
+
+  run(): Promise<Answer> {
+    const { dispatcher, method, path, headers, body, signal } = this.#options;
+    if (signal.aborted) {
+      this.#onAbort();
+    } else {
+      signal.addEventListener('abort', this.#onAbort, { once: true });
+      // Deadlines are ours, by our clock: undici's own are switched off.
+      dispatcher.dispatch({ method, path, headers, body: body ?? null, headersTimeout: 0, bodyTimeout: 0 }, this);
+    }
+    return this.#answered.promise;
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    // Whoever was refused while the request queued has been told so already: it must not go out any more.
+    if (this.#failure !== undefined) {
+      controller.abort(this.#failure);
+      return;
+    }
+    try {
+      this.#options.beforeSend?.();
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(String(error)));
+      return;
+    }
+    this.#sent = true;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
+    if (status < 200) return;
+    this.#answered.resolve({ status, headers, body: this.#body() });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
+    this.#chunks.push(chunk);
+    this.#waitingBytes += chunk.byteLength;
+    if (this.#waitingBytes > highWaterBytes) controller.pause();
+    this.#wakeUp();
+  }
+
+  onResponseEnd(): void {
+    this.#ended = true;
+    this.#stopListening();
+    this.#wakeUp();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(this.#transportError(messageOf(error), error));
+  }
+
+  async *#body(): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      for (;;) {
+        const chunks = this.#chunks;
+        this.#chunks = [];
+        this.#waitingBytes = 0;
+        if (this.#controller?.paused === true) this.#controller.resume();
+        yield* chunks;
+        if (this.#chunks.length > 0) continue;
+        if (this.#failure !== undefined) throw this.#failure;
+        if (this.#ended) return;
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+      }
+    } finally {
+      if (!this.#ended) this.#fail(this.#transportError('the answer was not read to its end', undefined));
+    }
+  }
+
+  /** The first failure counts; later ones are its echo. */
+  #fail(failure: Error): void {
+    if (this.#failure !== undefined || this.#ended) return;
+    this.#failure = failure;
+    this.#stopListening();
+    this.#answered.reject(failure);
+    this.#controller?.abort(failure);
+    this.#wakeUp();
+  }
+
+  #transportError(message: string, cause: unknown): TransportError {
+    const { method, path } = this.#options;
+    return new TransportError(`${method} ${path.split('?', 1)[0] ?? path}: ${message}`, { cause, sent: this.#sent });
+  }
+
+  #stopListening(): void {
+    this.#options.signal.removeEventListener('abort', this.#onAbort);
+  }
+
+  #wakeUp(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}
+
+/** Resolves with the head of the answer, whatever its status. Throws a TransportError, or what `beforeSend` has thrown. */
+export const exchange = (options: ExchangeOptions): Promise<Answer> => new Exchange(options).run();

@@ -1,0 +1,237 @@
+import { apiVersionOf, type KubeObject, type NewObject, type ResourceDefinition } from '../resources/object.ts';
+import type { CallOptions, DeleteOptions, KubeClient, ListOptions, ListResult, Subresource, WatchEvent, WatchOptions } from './client.ts';
+import { ApiError, TransportError, isExpired, type StatusBody } from './errors.ts';
+import { lines } from './lines.ts';
+import type { Transport } from './transport.ts';
+
+type Resource<T extends KubeObject> = ResourceDefinition<T>;
+type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+interface ListPage<T> {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly T[] | null;
+}
+
+const pageSize = 500;
+/** etcd's limit for a request is 1.5 MiB; an object may be larger when it is read in another version. */
+const maxWatchLineBytes = 8_388_608;
+
+export interface HttpKubeClientOptions {
+  readonly transport: Pick<Transport, 'call' | 'stream'>;
+}
+
+/** The API server over HTTP. `managedFields` are left out of everything it returns. */
+export class HttpKubeClient implements KubeClient {
+  readonly #transport: Pick<Transport, 'call' | 'stream'>;
+
+  constructor({ transport }: HttpKubeClientOptions) {
+    this.#transport = transport;
+  }
+
+  async get<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options: CallOptions = {}): Promise<T> {
+    const path = objectPath(resource, namespace, name);
+    return kept(resource, await this.#transport.call({ verb: 'get', resource: resource.plural, method: 'GET', path, ...sending(options) }));
+  }
+
+  async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions & CallOptions = {}): Promise<ListResult<T>> {
+    try {
+      return await this.#pages(resource, options, pageSize);
+    } catch (error) {
+      if (!isExpired(error)) throw error;
+    }
+    // The state that the pages were cut from has been compacted meanwhile. Whoever is too slow twice gets all at once (client-go's pager).
+    try {
+      return await this.#pages(resource, options, pageSize);
+    } catch (error) {
+      if (!isExpired(error)) throw error;
+    }
+    return this.#pages(resource, options, undefined);
+  }
+
+  async *watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
+    const { resourceVersion, timeoutSeconds, signal } = options;
+    const query = { ...selectors(options), watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
+    const path = withQuery(collectionPath(resource, options.namespace), query);
+    const stream = await this.#transport.stream({ verb: 'watch', resource: resource.plural, method: 'GET', path, signal });
+    for await (const line of lines(stream, maxWatchLineBytes)) {
+      if (line !== '') yield watchEvent(resource, line);
+    }
+  }
+
+  async create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CallOptions = {}): Promise<T> {
+    const path = withQuery(collectionPath(resource, object.metadata.namespace ?? ''), writing(options));
+    const stored = await this.#transport.call({
+      verb: 'create',
+      resource: resource.plural,
+      method: 'POST',
+      path,
+      body: object,
+      ...sending(options),
+    });
+    return kept(resource, stored);
+  }
+
+  update<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions = {}): Promise<T> {
+    return this.#put(resource, object, undefined, options);
+  }
+
+  updateStatus<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions = {}): Promise<T> {
+    return this.#put(resource, object, 'status', options);
+  }
+
+  async mergePatch<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    patch: object,
+    options: CallOptions & { readonly subresource?: Subresource } = {},
+  ): Promise<T> {
+    const stored = await this.#transport.call({
+      verb: 'patch',
+      resource: resource.plural,
+      method: 'PATCH',
+      path: withQuery(objectPath(resource, namespace, name, options.subresource), writing(options)),
+      body: patch,
+      contentType: 'application/merge-patch+json',
+      ...sending(options),
+    });
+    return kept(resource, stored);
+  }
+
+  async delete<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options: DeleteOptions = {}): Promise<void> {
+    const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = options;
+    const preconditions = {
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    };
+    await this.#transport.call({
+      verb: 'delete',
+      resource: resource.plural,
+      method: 'DELETE',
+      path: withQuery(objectPath(resource, namespace, name), writing(options)),
+      body: {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+        ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+        ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
+      },
+      ...sending(options),
+    });
+  }
+
+  async createSubresource<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    subresource: Subresource,
+    body: object,
+    options: CallOptions = {},
+  ): Promise<void> {
+    const path = withQuery(objectPath(resource, namespace, name, subresource), writing(options));
+    await this.#transport.call({ verb: 'create', resource: resource.plural, method: 'POST', path, body, ...sending(options) });
+  }
+
+  async #put<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    subresource: Subresource | undefined,
+    options: CallOptions,
+  ): Promise<T> {
+    const { namespace = '', name } = object.metadata;
+    const path = withQuery(objectPath(resource, namespace, name, subresource), writing(options));
+    const stored = await this.#transport.call({
+      verb: 'update',
+      resource: resource.plural,
+      method: 'PUT',
+      path,
+      body: object,
+      ...sending(options),
+    });
+    return kept(resource, stored);
+  }
+
+  async #pages<T extends KubeObject>(
+    resource: Resource<T>,
+    options: ListOptions & CallOptions,
+    limit: number | undefined,
+  ): Promise<ListResult<T>> {
+    const items: T[] = [];
+    let next: string | undefined;
+    for (;;) {
+      const query: Query = { ...selectors(options), limit, continue: next };
+      const path = withQuery(collectionPath(resource, options.namespace), query);
+      const answer = await this.#transport.call({ verb: 'list', resource: resource.plural, method: 'GET', path, ...sending(options) });
+      const page = answer as ListPage<T>;
+      for (const item of page.items ?? []) items.push(kept(resource, item));
+      next = page.metadata.continue;
+      if (next === undefined || next === '') return { items, resourceVersion: page.metadata.resourceVersion };
+    }
+  }
+}
+
+const sending = ({ signal, deadlineMs, beforeSend }: CallOptions) => ({ signal, deadlineMs, beforeSend });
+
+const writing = ({ dryRun }: CallOptions): Query => (dryRun === true ? { dryRun: 'All' } : {});
+
+const selectors = ({ labelSelector, fieldSelector }: ListOptions): Query => ({ labelSelector, fieldSelector });
+
+function withQuery(path: string, query: Query): string {
+  const parameters = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) if (value !== undefined) parameters.set(key, String(value));
+  return parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
+}
+
+/** An empty namespace stands for all of them, or for none with a kind that has none. */
+function collectionPath(resource: Resource<KubeObject>, namespace = ''): string {
+  const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
+  return resource.namespaced && namespace !== ''
+    ? `${root}/namespaces/${segment(namespace)}/${resource.plural}`
+    : `${root}/${resource.plural}`;
+}
+
+function objectPath(resource: Resource<KubeObject>, namespace: string, name: string, subresource?: Subresource): string {
+  if (resource.namespaced && namespace === '') throw new RangeError(`${resource.kind} ${name} needs a namespace`);
+  const path = `${collectionPath(resource, namespace)}/${segment(name)}`;
+  return subresource === undefined ? path : `${path}/${subresource}`;
+}
+
+/** A name that was empty, or walked up the path, would turn a call for one object into one for many, or for another. */
+function segment(name: string): string {
+  if (name === '' || name === '.' || name === '..' || /[/%]/.test(name)) throw new RangeError(`not a name in a path: '${name}'`);
+  return encodeURIComponent(name);
+}
+
+/** Items of a list come without kind. */
+function kept<T extends KubeObject>(resource: Resource<T>, answer: unknown): T {
+  const object = answer as T;
+  const { managedFields, ...metadata } = object.metadata;
+  if (managedFields === undefined && (object.kind as string | undefined) !== undefined) return object;
+  return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };
+}
+
+function watchEvent<T extends KubeObject>(resource: Resource<T>, line: string): WatchEvent<T> {
+  const event = parseLine(line);
+  switch (event.type) {
+    case 'ADDED':
+    case 'MODIFIED':
+    case 'DELETED':
+      return { type: event.type, object: kept(resource, event.object) };
+    case 'BOOKMARK':
+      return { type: 'BOOKMARK', resourceVersion: (event.object as KubeObject).metadata.resourceVersion };
+    case 'ERROR': {
+      const status = event.object as StatusBody;
+      throw new ApiError(status.code ?? 500, status);
+    }
+    default:
+      throw new TransportError(`the watch sent an event of unknown type '${event.type}'`);
+  }
+}
+
+function parseLine(line: string): { readonly type: string; readonly object: unknown } {
+  try {
+    return JSON.parse(line) as { type: string; object: unknown };
+  } catch (error) {
+    throw new TransportError('the watch was cut in the middle of an event', { cause: error });
+  }
+}

@@ -1,0 +1,165 @@
+import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
+import type { Clock, Timer } from './clock.ts';
+import { DelayHeap } from './delay-heap.ts';
+import { Fifo } from './fifo.ts';
+
+export interface WorkqueueOptions {
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** The delays of `addRateLimited`: 5 ms, doubled with each failure, at most 60 s, by default. */
+  readonly backoff?: BackoffOptions;
+  readonly onDepth?: (depth: number) => void;
+  /** How long a key had to wait from when it was due until it was handed out. */
+  readonly onWaited?: (waitedMs: number) => void;
+}
+
+/**
+ * The queue of a controller, with the semantics of client-go's util/workqueue:
+ * - a key is handed out to one worker at a time; added meanwhile, it comes again after `done`;
+ * - a key that waits and is added again is handed out once;
+ * - first come, first served;
+ * - a key that is added with a delay twice keeps the earlier time.
+ */
+export class Workqueue<K extends string> {
+  readonly #options: WorkqueueOptions;
+  readonly #backoff: BackoffOptions;
+  /** What has to be handed out, and since when: what waits in the queue, and what waits for its `done`. */
+  readonly #dirty = new Map<K, number>();
+  readonly #processing = new Set<K>();
+  readonly #queue = new Fifo<K>();
+  readonly #getters = new Fifo<(key: K | undefined) => void>();
+  readonly #delayed = new DelayHeap<K>();
+  readonly #failures = new Map<K, number>();
+  readonly #idle: (() => void)[] = [];
+  #timer: { readonly at: number; readonly timer: Timer } | undefined;
+  #shutDown = false;
+
+  constructor(options: WorkqueueOptions) {
+    this.#options = options;
+    this.#backoff = options.backoff ?? { baseMs: 5, capMs: 60_000 };
+  }
+
+  /** Keys that wait for a worker; delayed ones don't count. */
+  get depth(): number {
+    return this.#queue.size;
+  }
+
+  add(key: K): void {
+    if (this.#shutDown || this.#dirty.has(key)) return;
+    this.#dirty.set(key, this.#options.clock.monotonic());
+    if (!this.#processing.has(key)) this.#enqueue(key);
+  }
+
+  addAfter(key: K, delayMs: number): void {
+    if (this.#shutDown) return;
+    if (!(delayMs > 0)) {
+      this.add(key);
+      return;
+    }
+    this.#delayed.add(key, this.#options.clock.monotonic() + delayMs);
+    this.#arm();
+  }
+
+  /** Adds after a delay that grows each time, until `forget`. A `leastDelayMs` that is longer counts instead. */
+  addRateLimited(key: K, leastDelayMs = 0): void {
+    if (this.#shutDown) return;
+    const failures = (this.#failures.get(key) ?? 0) + 1;
+    this.#failures.set(key, failures);
+    this.addAfter(key, Math.max(leastDelayMs, backoffDelayMs(this.#backoff, failures, this.#options.random)));
+  }
+
+  /** The next failure of this key counts as its first. Says nothing about its place in the queue. */
+  forget(key: K): void {
+    this.#failures.delete(key);
+  }
+
+  /** How often the key has been added rate-limited since it was forgotten. */
+  failures(key: K): number {
+    return this.#failures.get(key) ?? 0;
+  }
+
+  /** The next key, as soon as there is one; `done` must follow. Undefined: the queue is shut down, and the worker ends. */
+  get(): Promise<K | undefined> {
+    const key = this.#queue.shift();
+    if (key !== undefined) {
+      this.#handOut(key);
+      return Promise.resolve(key);
+    }
+    if (this.#shutDown) return Promise.resolve(undefined);
+    return new Promise((resolve) => {
+      this.#getters.push(resolve);
+    });
+  }
+
+  /** The worker has finished with the key. */
+  done(key: K): void {
+    this.#processing.delete(key);
+    if (this.#dirty.has(key)) this.#enqueue(key);
+    this.#settleIdle();
+  }
+
+  /**
+   * Takes nothing more and hands out nothing more, waiting keys are dropped. Resolves when every key that had been handed out
+   * is done.
+   */
+  shutDown(): Promise<void> {
+    this.#queue.clear();
+    this.#dirty.clear();
+    this.#options.onDepth?.(0);
+    return this.shutDownWithDrain();
+  }
+
+  /** Takes nothing more; what waits already is still handed out, except delayed keys. Resolves when every key is done. */
+  shutDownWithDrain(): Promise<void> {
+    this.#shutDown = true;
+    this.#timer?.timer.cancel();
+    this.#timer = undefined;
+    this.#delayed.clear();
+    this.#failures.clear();
+    for (let getter = this.#getters.shift(); getter !== undefined; getter = this.#getters.shift()) getter(undefined);
+    return new Promise((resolve) => {
+      this.#idle.push(resolve);
+      this.#settleIdle();
+    });
+  }
+
+  #enqueue(key: K): void {
+    const getter = this.#getters.shift();
+    if (getter !== undefined) {
+      this.#handOut(key);
+      getter(key);
+      return;
+    }
+    this.#queue.push(key);
+    this.#options.onDepth?.(this.#queue.size);
+  }
+
+  #handOut(key: K): void {
+    const { onDepth, onWaited, clock } = this.#options;
+    const since = this.#dirty.get(key);
+    this.#dirty.delete(key);
+    this.#processing.add(key);
+    onDepth?.(this.#queue.size);
+    if (since !== undefined) onWaited?.(clock.monotonic() - since);
+  }
+
+  #settleIdle(): void {
+    if (this.#idle.length === 0 || this.#processing.size > 0 || this.#queue.size > 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+
+  /** One timer, for the earliest delayed key. */
+  #arm(): void {
+    const at = this.#delayed.nextAt;
+    if (at === undefined || (this.#timer !== undefined && this.#timer.at <= at)) return;
+    this.#timer?.timer.cancel();
+    const { clock } = this.#options;
+    const timer = clock.after(at - clock.monotonic(), () => {
+      this.#timer = undefined;
+      const now = clock.monotonic();
+      for (let key = this.#delayed.takeDue(now); key !== undefined; key = this.#delayed.takeDue(now)) this.add(key);
+      this.#arm();
+    });
+    this.#timer = { at, timer };
+  }
+}
