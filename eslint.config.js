@@ -34,6 +34,7 @@ export default tseslint.config(
       'import-x/resolver': { node: { extensions: ['.ts', '.js'] } },
     },
     rules: {
+      '@typescript-eslint/no-unused-vars': ['error', { ignoreRestSiblings: true, varsIgnorePattern: '^_' }],
       'import-x/no-cycle': ['error', { ignoreExternal: true }],
       'import-x/no-restricted-paths': ['error', { zones }],
       'import-x/no-default-export': 'error',

@@ -23,9 +23,9 @@ export interface AgentInit {
   readonly bootstrapKey: string;
   readonly sessionKey: string;
   readonly secretKey: string;
-  /** Absolute paths on the sandbox's volume. */
-  readonly conversationsPath: string;
-  readonly bashEventsDir: string;
+  /** Absolute paths on the sandbox's volume. Absent: what the agent's environment says. */
+  readonly conversationsPath?: string;
+  readonly bashEventsDir?: string;
   /** For the agent and the commands that it runs. */
   readonly env: Readonly<Record<string, string>>;
   readonly webhooks?: readonly AgentWebhook[];
@@ -34,7 +34,8 @@ export interface AgentInit {
 export interface AgentCommand {
   /** For /bin/sh, which may be dash. Kept by the agent in clear: never with a secret in it. */
   readonly command: string;
-  readonly cwd: string;
+  /** Absent: the agent's own working directory. */
+  readonly cwd?: string;
   readonly timeoutSeconds: number;
 }
 

@@ -112,9 +112,9 @@ export const conversationStatusSchema = z.object({
   sandboxStatusReason: z.string().max(64).optional(),
   executionStatus: z.enum(executionStatuses).optional(),
   executionDetail: z.string().max(2048).optional(),
-  agentPodUID: z.string().max(64).optional().meta({ description: 'The pod in which executionStatus was seen.' }),
+  agentInstance: z.string().max(256).optional().meta({ description: 'The run of the agent container in which executionStatus was seen.' }),
   interruption: z
-    .object({ reason: z.string().max(64), time: timestamp() })
+    .object({ reason: z.string().max(64), time: timestamp(), continuedAt: timestamp().optional() })
     .optional()
     .meta({ description: 'Why a run was stopped half-way, until it goes on.' }),
   title: z.string().max(maxTitleLength).optional().meta({ description: "The agent's own title; spec.title wins." }),

@@ -13,6 +13,7 @@ import type { KubeObject, ResourceDefinition, Wire } from './object.ts';
 type Core<T> = KubeObject & Wire<Omit<T, 'apiVersion' | 'kind' | 'metadata'>>;
 
 export type Pod = Core<V1Pod>;
+export type Container = NonNullable<Pod['spec']>['containers'][number];
 export type PersistentVolumeClaim = Core<V1PersistentVolumeClaim>;
 export type KubeEvent = Core<CoreV1Event>;
 export type Lease = Core<V1Lease>;

@@ -29,6 +29,16 @@ export const sandboxStatusSchema = z.object({
   podIP: z.string().max(64).optional(),
   containerID: z.string().max(256).optional().meta({ description: 'The container whose agent has been given its keys.' }),
   agentPort: z.int().min(1).max(65_535).optional(),
+  masterKeyId: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ description: 'Which master key its keys are derived from, so that a rotation leaves them as they are.' }),
+  interrupted: z
+    .array(z.string().max(64))
+    .max(64)
+    .optional()
+    .meta({ description: 'Ids of the conversations whose runs the last pause stopped half-way.' }),
   startingSince: timestamp()
     .optional()
     .meta({ description: 'Since when it has been on its way to RUNNING; the start deadline counts from here.' }),

@@ -1,0 +1,38 @@
+# Every target installs and builds what it needs, when it is missing or older than its sources.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help run test lint build crds clean
+
+# npm's `node` package brings the Node that this project wants, whatever the system has.
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+
+installed := node_modules/.package-lock.json
+built := dist/main.js
+
+help: ## Show what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(built) ## Start everything on this machine: control plane, operator, gateway, agents (PORT, DATA_DIR)
+	@exec node dist/main.js up
+
+test: $(built) lint ## Lint, types and every test that needs no cluster
+	npm test --silent
+
+lint: $(installed) ## Formatting, lint rules and types
+	npm run --silent lint
+
+build: $(built) ## Bundle into dist/
+
+crds: $(installed) ## Generate crds/ from the schemas in src/resources
+	npm run --silent crds
+
+clean: ## Remove what was built and installed; .data stays
+	rm -rf dist node_modules .cache coverage artifacts
+
+$(installed): package.json package-lock.json .npmrc
+	npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(built): $(installed) tsconfig.json $(shell find src -name '*.ts')
+	npm run --silent build
+	@touch $@

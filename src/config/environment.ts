@@ -1,0 +1,51 @@
+import { z } from 'zod';
+
+/** A setting that is not what it should be: one line for each, ready to be printed. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+/** A TCP port; 0 lets the system choose. */
+export const port = (fallback: number) =>
+  z.coerce.number('must be a number').int('must be a whole number').min(0).max(65_535).default(fallback);
+
+/** `true` and `false`, also `1` and `0`. */
+export const flag = (fallback: boolean) =>
+  z
+    .enum(['true', 'false', '1', '0'])
+    .default(fallback ? 'true' : 'false')
+    .transform((text) => text === 'true' || text === '1');
+
+export const logging = {
+  LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info'),
+  LOG_FORMAT: z.enum(['json', 'pretty']).optional(),
+};
+
+const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
+
+/** Settings that every process which serves REST or runs controllers understands. */
+export const shared = {
+  ...logging,
+  PUBLIC_URL: httpUrl.optional(),
+  GIT_HOSTS: z
+    .string()
+    .default('{"github":"https://github.com","gitlab":"https://gitlab.com","bitbucket":"https://bitbucket.org"}')
+    .transform((text, context): unknown => {
+      try {
+        return JSON.parse(text) as unknown;
+      } catch {
+        context.addIssue('must be a JSON object of provider names and base URLs, for example {"github":"https://github.com"}');
+        return z.NEVER;
+      }
+    })
+    .pipe(z.record(z.string(), z.url({ protocol: /^(https?|file)$/, error: 'every value must be an http, https or file URL' }))),
+  LEGACY_API: flag(true),
+};
+
+/** Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names every variable that is wrong. */
+export function readEnvironment<S extends z.ZodType>(schema: S, environment: NodeJS.ProcessEnv): z.output<S> {
+  const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const result = schema.safeParse(present);
+  if (result.success) return result.data;
+  throw new ConfigError(result.error.issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('\n'));
+}

@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import { port, readEnvironment, shared } from './environment.ts';
+
+const schema = z.object({
+  ...shared,
+  /** Of the REST service. */
+  PORT: port(3000),
+  /** Of the embedded API server; by default the one of the last time, where that is free. */
+  API_PORT: port(0),
+  /** Of the metrics. */
+  METRICS_PORT: port(0),
+  DATA_DIR: z.string().default('./.data'),
+  /** Whom the first key belongs to. */
+  OWNER: z.string().default('local'),
+});
+
+/** The settings of `conversation-operator up`. */
+export type UpConfig = z.output<typeof schema>;
+
+export const readUpConfig = (environment: NodeJS.ProcessEnv): UpConfig => readEnvironment(schema, environment);

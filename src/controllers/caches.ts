@@ -1,0 +1,60 @@
+import type { KubeClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { Reflector } from '../kube/reflector.ts';
+import type { Indexers } from '../kube/store.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { conversations, type Conversation } from '../resources/conversation.ts';
+import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../resources/core.ts';
+import type { KubeObject, ResourceDefinition } from '../resources/object.ts';
+import { managedBy, sandboxes, type Sandbox } from '../resources/sandbox.ts';
+import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
+
+export interface CachesOptions {
+  readonly client: KubeClient;
+  /** Absent: all namespaces. */
+  readonly namespace?: string;
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics?: Metrics;
+}
+
+/** What a reader of our kinds keeps in memory. */
+export interface Caches {
+  readonly conversations: Reflector<Conversation>;
+  readonly sandboxes: Reflector<Sandbox>;
+  readonly templates: Reflector<SandboxTemplate>;
+  readonly pods: Reflector<Pod>;
+  readonly claims: Reflector<PersistentVolumeClaim>;
+}
+
+/** Conversations by `namespace/name` of the sandbox they are in. */
+export const bySandbox = 'sandbox';
+const conversationIndexers: Indexers<Conversation> = {
+  [bySandbox]: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`]),
+};
+/** Sandboxes by `namespace/name` of their template. */
+export const byTemplate = 'template';
+const sandboxIndexers: Indexers<Sandbox> = {
+  [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
+};
+
+/** The operator's caches, not started yet. */
+export function createCaches(options: CachesOptions): Caches {
+  const reflect = <T extends KubeObject>(resource: ResourceDefinition<T>, more: { indexers?: Indexers<T>; labelSelector?: string } = {}) =>
+    new Reflector<T>({ ...options, resource, ...more });
+  const labelSelector = Object.entries(managedBy)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',');
+  return {
+    conversations: reflect(conversations, { indexers: conversationIndexers }),
+    sandboxes: reflect(sandboxes, { indexers: sandboxIndexers }),
+    templates: reflect(sandboxTemplates),
+    pods: reflect(pods, { labelSelector }),
+    claims: reflect(persistentVolumeClaims, { labelSelector }),
+  };
+}
+
+export const reflectorsOf = (caches: Caches) => [caches.conversations, caches.sandboxes, caches.templates, caches.pods, caches.claims];

@@ -1,0 +1,91 @@
+import type { AgentConversation } from '../../agent/agent.ts';
+import type { ConversationStatus } from '../../resources/conversation.ts';
+import { SandboxReason, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
+
+export const Interruption = { user: SandboxReason.user, loss: 'Loss' } as const;
+
+/**
+ * The status of a conversation whose sandbox can't be asked: a run that was under way is now interrupted, and remembered with the
+ * reason, because that decides whether it goes on by itself later.
+ */
+export function withSandboxAway(
+  status: ConversationStatus,
+  id: string,
+  sandbox: Sandbox | undefined,
+  view: SandboxView,
+  now: string,
+): ConversationStatus {
+  if (view.phase === 'ERROR' || view.phase === 'MISSING') return status;
+  const interrupted = status.executionStatus === 'running' || (sandbox?.status?.interrupted?.includes(id) ?? false);
+  if (interrupted && status.interruption === undefined) {
+    const reason = view.phase === 'PAUSED' ? view.reason : Interruption.loss;
+    return { ...status, executionStatus: 'paused', interruption: { reason, time: now } };
+  }
+  // Its owner's word counts more than the loss or the quota that came before.
+  if (status.interruption !== undefined && view.phase === 'PAUSED' && view.reason === SandboxReason.user) {
+    return status.interruption.reason === Interruption.user
+      ? status
+      : { ...status, interruption: { ...status.interruption, reason: Interruption.user } };
+  }
+  return status;
+}
+
+export interface ExecutionDecision {
+  readonly status: ConversationStatus;
+  /** The agent stands where something else than its owner stopped it: let it go on. */
+  readonly continueRun: boolean;
+}
+
+const metricsOf = (agent: AgentConversation) =>
+  agent.metrics === undefined
+    ? {}
+    : {
+        metrics: {
+          accumulatedCost: agent.metrics.accumulatedCost.toFixed(6),
+          promptTokens: agent.metrics.promptTokens,
+          completionTokens: agent.metrics.completionTokens,
+        },
+      };
+
+/** The agent's stored state lags behind: for so long after a run was started, what it says of standing still is old. */
+const staleAfterRunMs = 1_500;
+
+/** What follows from the agent's own word. `instance` is the run of the container that gave it. */
+export function withAgentState(status: ConversationStatus, agent: AgentConversation, instance: string, nowMs: number): ExecutionDecision {
+  const { interruption: before, executionDetail, ...rest } = status;
+  const stands = agent.executionStatus === 'paused' || agent.executionStatus === 'error';
+  // Killed while it ran, and nobody had seen that coming: the agent came back in another run of its container.
+  const lost = before === undefined && status.executionStatus === 'running' && status.agentInstance !== instance && stands;
+  const interruption = lost ? { reason: Interruption.loss, time: new Date(nowMs).toISOString() } : before;
+  const reported = agent.executionStatus ?? 'error';
+  const known = agent.executionStatus === undefined ? 'The agent reports a status that is not known here.' : undefined;
+  // The reason of an error is asked for once, and kept as long as the error stands.
+  const detail = known ?? (reported === 'error' && status.executionStatus === 'error' ? executionDetail : undefined);
+  const observed = (executionStatus: ConversationStatus['executionStatus'], kept = interruption): ConversationStatus => ({
+    ...rest,
+    executionStatus,
+    agentInstance: instance,
+    ...(kept === undefined ? {} : { interruption: kept }),
+    ...(detail === undefined ? {} : { executionDetail: detail }),
+    ...(agent.title === undefined ? {} : { title: agent.title.slice(0, 200) }),
+    ...(agent.updatedAt === undefined ? {} : { lastActivityTime: agent.updatedAt }),
+    ...metricsOf(agent),
+  });
+  if (interruption === undefined || !stands) return { status: withoutInterruption(observed(reported)), continueRun: false };
+  if (interruption.continuedAt !== undefined) {
+    const stale = nowMs - Date.parse(interruption.continuedAt) < staleAfterRunMs;
+    return { status: stale ? observed('running') : withoutInterruption(observed(reported)), continueRun: false };
+  }
+  return { status: observed('paused'), continueRun: interruption.reason !== Interruption.user };
+}
+
+/** After the agent has taken the order to go on. */
+export const withRunContinued = (status: ConversationStatus, now: string): ConversationStatus => ({
+  ...status,
+  executionStatus: 'running',
+  ...(status.interruption === undefined ? {} : { interruption: { ...status.interruption, continuedAt: now } }),
+});
+
+function withoutInterruption({ interruption, ...status }: ConversationStatus): ConversationStatus {
+  return status;
+}

@@ -1,0 +1,258 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
+import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { AgentError } from '../../agent/errors.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isoTime, type Clock } from '../../kube/clock.ts';
+import type { Request, Result } from '../../kube/controller.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import {
+  conversations,
+  isStartOver,
+  startStatusOf,
+  type Conversation,
+  type ConversationStatus,
+  type StartStatus,
+} from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { withAgentState, withRunContinued, withSandboxAway } from './execution.ts';
+import { StartPipeline } from './pipeline.ts';
+import type { GitHosts } from './repository.ts';
+import { ensureSandbox, findSandbox } from './sandbox-of.ts';
+import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition } from './start.ts';
+
+export interface ConversationReconcilerOptions {
+  readonly client: KubeClient;
+  readonly stores: {
+    readonly conversations: Store<Conversation>;
+    readonly sandboxes: Store<Sandbox>;
+    readonly templates: Store<SandboxTemplate>;
+  };
+  readonly agent: AgentClient;
+  readonly keys: SandboxKeys;
+  readonly gitHosts: GitHosts;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+const cloneTimeoutSeconds = 600;
+const setupTimeoutSeconds = 600;
+/** Beyond what the commands of a step may take themselves: how long its agent may be out of reach. */
+const stepDeadlineMs: Partial<Record<StartStatus, number>> = {
+  PREPARING_REPOSITORY: (cloneTimeoutSeconds + 60) * 1000,
+  SETTING_UP_SKILLS: (setupTimeoutSeconds + 60) * 1000,
+};
+/** How often a running agent is asked what it does, and one that waits. */
+const busyPollMs = 1_000;
+const idlePollMs = 5_000;
+const firstPollMs = 200;
+const retryMs = 1_000;
+
+/** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
+class Scope {
+  stored: Conversation;
+  status: ConversationStatus;
+  sandbox: Sandbox | undefined;
+
+  constructor(conversation: Conversation) {
+    this.stored = conversation;
+    this.status = conversation.status ?? {};
+  }
+
+  get startStatus(): StartStatus {
+    return startStatusOf({ status: this.status });
+  }
+}
+
+/** Takes a conversation through its start, then keeps its status what sandbox and agent are. */
+export class ConversationReconciler {
+  readonly #options: ConversationReconcilerOptions;
+  readonly #pipeline: StartPipeline;
+
+  constructor(options: ConversationReconcilerOptions) {
+    this.#options = options;
+    this.#pipeline = new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds });
+  }
+
+  async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
+    const conversation = this.#options.stores.conversations.get(namespace, name);
+    if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) return undefined;
+    const scope = new Scope(conversation);
+    let requeueAfterMs: number | undefined;
+    try {
+      requeueAfterMs = await this.#advance(scope, signal);
+    } catch (error) {
+      if (error instanceof StartFailure) {
+        this.#fail(scope, error);
+      } else if (error instanceof AgentError && !signal.aborted) {
+        this.#options.logger.debug('agent call failed', { conversation: name, code: error.code, error });
+        requeueAfterMs = retryMs;
+      } else {
+        throw error;
+      }
+    }
+    this.#mirrorSandbox(scope);
+    await this.#store(scope, signal);
+    return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  }
+
+  async #advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
+    const { namespace } = scope.stored.metadata;
+    if (scope.status.start === undefined) this.#transition(scope, 'WORKING');
+    if (scope.status.sandboxName !== undefined) {
+      const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
+      scope.sandbox = await findSandbox(access, namespace, scope.status.sandboxName, signal);
+    }
+    return isStartOver(scope.startStatus) ? this.#follow(scope, signal) : this.#start(scope, signal);
+  }
+
+  /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
+  async #start(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
+    if (scope.startStatus === 'WORKING') {
+      const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
+      scope.sandbox = await ensureSandbox(access, scope.stored, signal);
+      if (scope.sandbox === undefined) return retryMs;
+      scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name };
+      this.#transition(scope, 'WAITING_FOR_SANDBOX');
+    }
+    const endpoint = this.#runningEndpoint(scope);
+    if (endpoint === undefined) return undefined;
+    if (scope.startStatus === 'WAITING_FOR_SANDBOX') this.#transition(scope, 'PREPARING_REPOSITORY');
+    this.#checkDeadline(scope);
+    // Known to those who watch before it takes its time.
+    if (scope.stored.spec.repository !== undefined) await this.#store(scope, signal);
+    const workingDir = await this.#pipeline.prepareRepository(scope.stored, endpoint, signal);
+    if (scope.startStatus === 'PREPARING_REPOSITORY') this.#transition(scope, 'SETTING_UP_SKILLS');
+    this.#checkDeadline(scope);
+    if (scope.stored.spec.repository !== undefined) {
+      await this.#store(scope, signal);
+      await this.#pipeline.setUp(endpoint, signal);
+    }
+    const template = this.#options.stores.templates.get(scope.stored.metadata.namespace, scope.stored.spec.templateName);
+    const agent = await this.#pipeline.createConversation(scope.stored, template, endpoint, workingDir, signal);
+    this.#observe(scope, agent);
+    this.#transition(scope, 'READY');
+    return firstPollMs;
+  }
+
+  /** The agent of the sandbox, while the sandbox is RUNNING. Ends the start when that can never be. */
+  #runningEndpoint(scope: Scope): AgentEndpoint | undefined {
+    const view = viewOfSandbox(scope.sandbox);
+    switch (view.phase) {
+      case 'MISSING':
+        throw new StartFailure(StartErrorCode.sandboxDeleted, 'The sandbox was deleted during the start.');
+      case 'ERROR':
+        throw new StartFailure(view.reason, view.message);
+      case 'RUNNING':
+        return scope.sandbox === undefined ? undefined : agentEndpointOf(scope.sandbox, this.#options.keys);
+      case 'STARTING':
+      case 'PAUSED':
+        // The step's time runs only while there is a sandbox to take it in.
+        scope.status = withDeadline(scope.status, undefined);
+        return undefined;
+    }
+  }
+
+  #checkDeadline(scope: Scope): void {
+    const { clock } = this.#options;
+    const allowedMs = stepDeadlineMs[scope.startStatus];
+    if (allowedMs === undefined) return;
+    const deadline = scope.status.start?.deadline;
+    if (deadline === undefined) {
+      scope.status = withDeadline(scope.status, new Date(clock.now() + allowedMs).toISOString());
+    } else if (clock.now() > Date.parse(deadline)) {
+      throw new StartFailure(
+        StartErrorCode.stepDeadlineExceeded,
+        `The step ${scope.startStatus} did not end within ${allowedMs / 1000} s.`,
+      );
+    }
+  }
+
+  /** After the start: what the agent does, as long as there is one to ask. */
+  async #follow(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
+    const { agent, clock, keys } = this.#options;
+    if (scope.startStatus !== 'READY') return undefined;
+    const view = viewOfSandbox(scope.sandbox);
+    const id = conversationIdOf(scope.stored);
+    if (view.phase !== 'RUNNING' || scope.sandbox === undefined) {
+      scope.status = withSandboxAway(scope.status, id, scope.sandbox, view, isoTime(clock));
+      return undefined;
+    }
+    const endpoint = agentEndpointOf(scope.sandbox, keys);
+    if (endpoint === undefined) return undefined;
+    const state = await agent.conversation(endpoint, id, { signal });
+    if (state === undefined) {
+      scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent does not know this conversation any more.' };
+      return idlePollMs;
+    }
+    if (this.#observe(scope, state)) {
+      await agent.run(endpoint, id, { signal });
+      scope.status = withRunContinued(scope.status, isoTime(clock));
+    }
+    if (scope.status.executionStatus === 'error' && scope.status.executionDetail === undefined) {
+      const failure = await agent.lastError(endpoint, id, { signal });
+      scope.status = {
+        ...scope.status,
+        executionDetail: failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048),
+      };
+    }
+    return scope.status.executionStatus === 'running' ? busyPollMs : idlePollMs;
+  }
+
+  /** Returns whether the run has to be continued. */
+  #observe(scope: Scope, state: Parameters<typeof withAgentState>[1]): boolean {
+    const instance = scope.sandbox?.status?.containerID ?? '';
+    const { status, continueRun } = withAgentState(scope.status, state, instance, this.#options.clock.now());
+    scope.status = status;
+    return continueRun;
+  }
+
+  #mirrorSandbox(scope: Scope): void {
+    if (scope.status.sandboxName === undefined) {
+      scope.status = { ...scope.status, sandboxStatus: scope.startStatus === 'ERROR' ? 'ERROR' : 'STARTING' };
+      return;
+    }
+    const { phase, reason } = viewOfSandbox(scope.sandbox);
+    scope.status = { ...scope.status, sandboxStatus: phase, sandboxStatusReason: reason };
+  }
+
+  #transition(scope: Scope, next: StartStatus): void {
+    const { clock, metrics } = this.#options;
+    metrics.startStageSeconds.observe({ stage: scope.startStatus }, stageMs(scope, clock.now()) / 1000);
+    scope.status = withTransition(scope.status, next, isoTime(clock));
+  }
+
+  #fail(scope: Scope, failure: StartFailure): void {
+    scope.status = withFailure(scope.status, failure, isoTime(this.#options.clock));
+  }
+
+  /** Writes the status if it has changed; afterwards `stored` is what the server has. */
+  async #store(scope: Scope, signal: AbortSignal): Promise<void> {
+    const { client, metrics, events, logger } = this.#options;
+    const before = scope.stored;
+    const status: ConversationStatus = { ...scope.status, observedGeneration: before.metadata.generation };
+    if (isDeepStrictEqual(status, before.status)) return;
+    scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
+    const now = startStatusOf({ status });
+    if (now === startStatusOf(before)) return;
+    logger.info('start changed', { conversation: before.metadata.name, status: now, code: status.start?.errorCode });
+    if (now === 'ERROR') {
+      events.record(before, {
+        type: 'Warning',
+        reason: status.start?.errorCode ?? 'StartFailed',
+        message: status.start?.error ?? 'The start failed.',
+      });
+    } else if (now === 'READY') {
+      events.record(before, { type: 'Normal', reason: 'Ready', message: 'The agent has accepted the conversation.' });
+    }
+    if (isStartOver(now)) metrics.starts.inc({ outcome: now, code: status.start?.errorCode ?? '' });
+  }
+}

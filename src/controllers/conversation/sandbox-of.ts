@@ -1,0 +1,82 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Conversation } from '../../resources/conversation.ts';
+import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
+import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '../../resources/object.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { StartErrorCode, StartFailure } from './start.ts';
+
+export interface SandboxAccess {
+  readonly client: KubeClient;
+  readonly store: Store<Sandbox>;
+}
+
+/** The sandbox of that name; the cache may not have it yet, so before it counts as gone the API server is asked. */
+export async function findSandbox(
+  { client, store }: SandboxAccess,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
+  const cached = store.get(namespace, name);
+  if (cached !== undefined) return cached;
+  try {
+    return await client.get(sandboxes, namespace, name, { signal });
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * The sandbox that the conversation starts in: the one it names, or its own, created when it isn't there. Undefined: one of
+ * the same name, but of an earlier conversation, is on its way out; ask again.
+ */
+export async function ensureSandbox(access: SandboxAccess, conversation: Conversation, signal: AbortSignal): Promise<Sandbox | undefined> {
+  return conversation.spec.sandboxName === undefined
+    ? ensureOwn(access, conversation, signal)
+    : join(access, conversation, conversation.spec.sandboxName, signal);
+}
+
+async function ensureOwn(access: SandboxAccess, conversation: Conversation, signal: AbortSignal): Promise<Sandbox | undefined> {
+  const { namespace } = conversation.metadata;
+  const name = ownSandboxName(conversationIdOf(conversation));
+  const { owner, templateName } = conversation.spec;
+  let sandbox = access.store.get(namespace, name);
+  if (sandbox === undefined) {
+    try {
+      sandbox = await access.client.create(
+        sandboxes,
+        {
+          apiVersion: apiVersionOf(sandboxes),
+          kind: sandboxes.kind,
+          metadata: { name, namespace, ownerReferences: [ownerReferenceTo(conversation, { controller: true })] },
+          spec: { owner, templateName, replicas: 1 },
+        },
+        { signal },
+      );
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error;
+      sandbox = await access.client.get(sandboxes, namespace, name, { signal });
+    }
+  }
+  return isOwnedBy(sandbox, conversation) && sandbox.metadata.deletionTimestamp === undefined ? sandbox : undefined;
+}
+
+async function join(access: SandboxAccess, conversation: Conversation, name: string, signal: AbortSignal): Promise<Sandbox> {
+  const { namespace } = conversation.metadata;
+  const sandbox = await findSandbox(access, namespace, name, signal);
+  // Somebody else's sandbox is as good as none.
+  if (sandbox === undefined || sandbox.metadata.deletionTimestamp !== undefined || sandbox.spec.owner !== conversation.spec.owner) {
+    throw new StartFailure(StartErrorCode.sandboxNotFound, `There is no sandbox ${name}.`);
+  }
+  // One that was made for a conversation goes with the last that uses it. One that was made by hand stays.
+  const references = sandbox.metadata.ownerReferences ?? [];
+  if (references.length > 0 && !isOwnedBy(sandbox, conversation)) {
+    const { resourceVersion } = sandbox.metadata;
+    const ownerReferences = [...references, ownerReferenceTo(conversation, { controller: false })];
+    return access.client.mergePatch(sandboxes, namespace, name, { metadata: { resourceVersion, ownerReferences } }, { signal });
+  }
+  return sandbox;
+}

@@ -1,0 +1,55 @@
+import type { Conversation, ConversationStatus, StartState, StartStatus } from '../../resources/conversation.ts';
+
+/** Stable codes of what makes a start fail, beside those of its sandbox; docs/reasons.md explains each. */
+export const StartErrorCode = {
+  sandboxNotFound: 'SandboxNotFound',
+  sandboxDeleted: 'SandboxDeleted',
+  repositoryUnavailable: 'RepositoryUnavailable',
+  branchNotFound: 'BranchNotFound',
+  providerNotConfigured: 'ProviderNotConfigured',
+  setupFailed: 'SetupFailed',
+  agentRefused: 'AgentRefused',
+  stepDeadlineExceeded: 'StepDeadlineExceeded',
+} as const;
+
+/** Ends a start in ERROR. The message is safe to show to the owner. */
+export class StartFailure extends Error {
+  override readonly name = 'StartFailure';
+  readonly code: string;
+
+  constructor(code: string, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+const longestError = 2048;
+
+/** The start with one more status. READY and ERROR are final: asking for more after them is a mistake in the code. */
+export function withTransition(status: ConversationStatus, next: StartStatus, time: string, detail?: string): ConversationStatus {
+  const transitions = status.start?.transitions ?? [];
+  return {
+    ...status,
+    start: { status: next, transitions: [...transitions, { status: next, time, ...(detail === undefined ? {} : { detail }) }] },
+  };
+}
+
+export function withFailure(status: ConversationStatus, failure: StartFailure, time: string): ConversationStatus {
+  const error = failure.message.slice(0, longestError);
+  const failed = withTransition(status, 'ERROR', time, error);
+  return { ...failed, start: { ...startOf(failed), errorCode: failure.code, error } };
+}
+
+export function withDeadline(status: ConversationStatus, deadline: string | undefined): ConversationStatus {
+  if (status.start === undefined || status.start.deadline === deadline) return status;
+  const { deadline: _, ...start } = status.start;
+  return { ...status, start: deadline === undefined ? start : { ...start, deadline } };
+}
+
+const startOf = (status: ConversationStatus): StartState => status.start ?? { status: 'WORKING', transitions: [] };
+
+/** Milliseconds that the start has spent in its present status, given the time of the next one. */
+export function stageMs(conversation: Pick<Conversation, 'status'>, now: number): number {
+  const last = conversation.status?.start?.transitions.at(-1);
+  return last === undefined ? 0 : Math.max(0, now - Date.parse(last.time));
+}

@@ -1,0 +1,140 @@
+import type { AgentClient } from '../agent/agent.ts';
+import type { SandboxKeys } from '../agent/keys.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { Controller, type Request, type Result } from '../kube/controller.ts';
+import { EventRecorder } from '../kube/events.ts';
+import type { Handler } from '../kube/reflector.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { isStartOver, startStatusOf, type Conversation } from '../resources/conversation.ts';
+import type { KubeObject } from '../resources/object.ts';
+import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
+import { AdmissionReconciler } from './admission/reconcile.ts';
+import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
+import type { GitHosts } from './conversation/repository.ts';
+import { ConversationReconciler } from './conversation/reconcile.ts';
+import { countPhases } from './sandbox/phase-count.ts';
+import { SandboxReconciler } from './sandbox/reconcile.ts';
+import { TemplateReconciler } from './template/reconcile.ts';
+
+export interface OperatorOptions {
+  readonly client: KubeClient;
+  /** Started by whoever made them; others may read them too. */
+  readonly caches: Caches;
+  readonly agent: AgentClient;
+  readonly keys: SandboxKeys;
+  readonly gitHosts: GitHosts;
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Long calls to agents hold a worker each, so there are many. */
+const workers = { conversation: 64, sandbox: 32, admission: 1, template: 2 } as const;
+
+const requestOf = (object: KubeObject): Request => ({ namespace: object.metadata.namespace ?? '', name: object.metadata.name });
+
+/** Hands every change on, an update only when it says so. */
+const onChange = <T extends KubeObject>(
+  enqueue: (object: T) => void,
+  matters: (object: T, old: T) => boolean = () => true,
+): Handler<T> => ({
+  added: enqueue,
+  updated: (object, old) => {
+    if (matters(object, old)) enqueue(object);
+  },
+  deleted: enqueue,
+});
+
+/** After its start a conversation's status is written by us alone; only what others change is worth a look. */
+const conversationMatters = (conversation: Conversation, old: Conversation): boolean =>
+  !isStartOver(startStatusOf(conversation)) ||
+  conversation.metadata.generation !== old.metadata.generation ||
+  conversation.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
+  conversation.metadata.uid !== old.metadata.uid;
+
+/** Every controller of the product, and which change wakes which of them. */
+export class Operator {
+  readonly #options: OperatorOptions;
+  readonly #events: EventRecorder;
+  readonly #controllers: readonly Controller[];
+  readonly #removers: (() => void)[] = [];
+  readonly #wire: () => void;
+
+  constructor(options: OperatorOptions) {
+    this.#options = options;
+    const { client, caches, clock, random, logger, agent, keys, gitHosts, metrics } = options;
+    this.#events = new EventRecorder({ client, component: 'conversation-operator', clock, random, logger });
+    const events = this.#events;
+    const stores = {
+      conversations: caches.conversations.store,
+      sandboxes: caches.sandboxes.store,
+      templates: caches.templates.store,
+      pods: caches.pods.store,
+      claims: caches.claims.store,
+    };
+    const controller = (name: keyof typeof workers, reconciler: { reconcile(request: Request, signal: AbortSignal): Promise<Result> }) =>
+      new Controller({
+        name,
+        reconcile: (request, signal) => reconciler.reconcile(request, signal),
+        workers: workers[name],
+        clock,
+        random,
+        logger: logger.child({ controller: name }),
+        metrics,
+      });
+    const conversation = controller(
+      'conversation',
+      new ConversationReconciler({ client, stores, agent, keys, gitHosts, events, clock, logger, metrics }),
+    );
+    const sandbox = controller('sandbox', new SandboxReconciler({ client, stores, agent, keys, events, clock, logger }));
+    const admission = controller('admission', new AdmissionReconciler({ client, stores, clock }));
+    const template = controller('template', new TemplateReconciler({ client, stores, clock }));
+    this.#controllers = [conversation, sandbox, admission, template];
+
+    const owningSandbox = (object: KubeObject) => {
+      const name = object.metadata.labels?.[sandboxLabel];
+      if (name !== undefined) sandbox.enqueue({ namespace: object.metadata.namespace ?? '', name });
+    };
+    const sandboxChanged = (changed: Sandbox) => {
+      const request = requestOf(changed);
+      sandbox.enqueue(request);
+      admission.enqueue(request);
+      for (const user of stores.conversations.byIndex(bySandbox, `${request.namespace}/${request.name}`))
+        conversation.enqueue(requestOf(user));
+    };
+    this.#wire = () => {
+      this.#removers.push(
+        caches.conversations.addHandler(onChange((object) => conversation.enqueue(requestOf(object)), conversationMatters)),
+        caches.sandboxes.addHandler(onChange(sandboxChanged)),
+        caches.pods.addHandler(onChange(owningSandbox)),
+        caches.claims.addHandler(onChange(owningSandbox)),
+        caches.templates.addHandler(
+          onChange((object) => {
+            template.enqueue(requestOf(object));
+            const key = `${object.metadata.namespace}/${object.metadata.name}`;
+            for (const made of stores.sandboxes.byIndex(byTemplate, key)) sandbox.enqueue(requestOf(made));
+          }),
+        ),
+        countPhases(caches.sandboxes, metrics),
+      );
+    };
+  }
+
+  /** Starts to work once every cache has been filled: deciding on half a picture would create what is there already. */
+  async start(signal: AbortSignal): Promise<void> {
+    await Promise.all(reflectorsOf(this.#options.caches).map((reflector) => reflector.synced(signal)));
+    this.#wire();
+    for (const controller of this.#controllers) controller.start();
+  }
+
+  /** Lets running reconciles end, for `graceMs` at most, and takes no new ones. */
+  async stop(graceMs = 5_000): Promise<void> {
+    for (const remove of this.#removers.splice(0)) remove();
+    await Promise.all(this.#controllers.map((controller) => controller.stop(graceMs)));
+    await this.#events.close();
+  }
+}

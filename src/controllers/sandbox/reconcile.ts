@@ -1,0 +1,254 @@
+import { isDeepStrictEqual } from 'node:util';
+import { AgentError } from '../../agent/errors.ts';
+import type { AgentClient } from '../../agent/agent.ts';
+import { agentEndpointOf } from '../../agent/endpoint.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isoTime, type Clock } from '../../kube/clock.ts';
+import type { Request, Result } from '../../kube/controller.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
+import type { EventRecorder } from '../../kube/events.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { findCondition } from '../../resources/conditions.ts';
+import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
+import { SandboxCondition, SandboxReason, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { connectAgent } from './agent-connection.ts';
+import { buildClaim } from './claim.ts';
+import { decideSandbox, type SandboxStep } from './decide.ts';
+import { buildPod } from './pod.ts';
+import { runningProgress, sandboxStatus, type SandboxProgress } from './status.ts';
+
+export interface SandboxReconcilerOptions {
+  readonly client: KubeClient;
+  readonly stores: {
+    readonly sandboxes: Store<Sandbox>;
+    readonly templates: Store<SandboxTemplate>;
+    readonly pods: Store<Pod>;
+    readonly claims: Store<PersistentVolumeClaim>;
+  };
+  readonly agent: AgentClient;
+  readonly keys: SandboxKeys;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
+  readonly pauseBoundMs?: number;
+}
+
+/** What a reconcile of one sandbox has found and done so far. */
+interface Scope {
+  readonly sandbox: Sandbox;
+  readonly template: SandboxTemplate | undefined;
+  claim: PersistentVolumeClaim | undefined;
+  pod: Pod | undefined;
+}
+
+interface Outcome {
+  readonly progress: SandboxProgress;
+  readonly requeueAfterMs?: number | undefined;
+}
+
+/** How long a start that has just begun asks its agent at short intervals. */
+const eagerMs = 10_000;
+const eagerIntervalMs = 100;
+const patientIntervalMs = 1_000;
+const stopIntervalMs = 200;
+const mostInterrupted = 64;
+
+/** Brings a sandbox's pod, volume and agent to what its spec and its admission say, one step after the other. */
+export class SandboxReconciler {
+  readonly #options: SandboxReconcilerOptions;
+  readonly #pauseBoundMs: number;
+
+  constructor(options: SandboxReconcilerOptions) {
+    this.#options = options;
+    this.#pauseBoundMs = options.pauseBoundMs ?? 15_000;
+  }
+
+  async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
+    const { stores, clock } = this.#options;
+    const cached = stores.sandboxes.get(namespace, name);
+    // Its pod and claim are owned by it: the garbage collector takes them.
+    if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
+    const keyless = shouldRun(cached) && cached.status?.masterKeyId === undefined;
+    const sandbox = keyless ? await this.#chooseMasterKey(cached, signal) : cached;
+    const scope: Scope = {
+      sandbox,
+      template: stores.templates.get(namespace, sandbox.spec.templateName),
+      claim: stores.claims.get(namespace, name),
+      pod: stores.pods.get(namespace, name),
+    };
+    const { progress, requeueAfterMs } = await this.#advance(scope, signal);
+    const status = sandboxStatus(sandbox, progress, isoTime(clock));
+    if (!isDeepStrictEqual(status, sandbox.status)) {
+      await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
+      this.#explain(sandbox, { ...sandbox, status });
+    }
+    return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  }
+
+  /** Stored before anything is derived from it: a rotation of the master key must not change a sandbox's keys half-way. */
+  #chooseMasterKey(sandbox: Sandbox, signal: AbortSignal): Promise<Sandbox> {
+    const { client, keys } = this.#options;
+    return client.updateStatus(sandboxes, { ...sandbox, status: { ...sandbox.status, masterKeyId: keys.currentKeyId } }, { signal });
+  }
+
+  /** Steps until one has to wait for the world. Every step that creates leads to another, so the loop ends. */
+  async #advance(scope: Scope, signal: AbortSignal): Promise<Outcome> {
+    for (;;) {
+      const step = decideSandbox({ ...scope, now: this.#options.clock.now() });
+      const outcome = await this.#take(step, scope, signal);
+      if (outcome !== undefined) return outcome;
+    }
+  }
+
+  async #take(step: SandboxStep, scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {
+    const { client, keys } = this.#options;
+    const { sandbox } = scope;
+    const wanted = shouldRun(sandbox);
+    const { masterKeyId } = sandbox.status ?? {};
+    const waiting = (reason: string, message: string, requeueAfterMs?: number): Outcome => ({
+      progress: { ...this.#observed(scope), ready: false, reason, message, wanted },
+      requeueAfterMs,
+    });
+    switch (step.kind) {
+      case 'create-claim':
+        scope.claim = await this.#create(() => client.create(persistentVolumeClaims, buildClaim(sandbox, step.template), { signal }));
+        return scope.claim === undefined
+          ? waiting(SandboxReason.waitingForVolume, 'Waiting for its volume.', patientIntervalMs)
+          : undefined;
+      case 'create-pod':
+        scope.pod = await this.#create(() =>
+          client.create(pods, buildPod(sandbox, step.template, keys.bootstrapKey(sandbox.metadata.uid, masterKeyId)), { signal }),
+        );
+        return scope.pod === undefined ? waiting(SandboxReason.waitingForPod, 'Waiting for its pod.', patientIntervalMs) : undefined;
+      case 'connect-agent':
+        return this.#connect(scope, step.podIP, step.containerID, signal);
+      case 'running':
+        return { progress: { ...this.#observed(scope), ...runningProgress, containerID: step.containerID } };
+      case 'wait':
+        return waiting(step.reason, step.message, step.requeueAfterMs);
+      case 'replace-pod':
+        await this.#deletePod(step.pod, signal);
+        return waiting(SandboxReason.podLost, step.message);
+      case 'stop-agent':
+        return this.#stop(scope, step.pod, step.podIP, signal);
+      case 'stopped': {
+        const { reason, message } = viewOfSandbox(sandbox);
+        return { progress: { ready: false, reason, message, wanted, interrupted: sandbox.status?.interrupted } };
+      }
+      case 'fail': {
+        // Its pod goes with the next step: what has failed is not meant to run any more.
+        const { code, message } = step;
+        const failed = { code, message };
+        return { progress: { ...this.#observed(scope), ready: false, reason: code, message, failed, wanted: false }, requeueAfterMs: 0 };
+      }
+    }
+  }
+
+  /** Undefined when something of that name is there already: our own, written a moment ago, or an old one on its way out. */
+  async #create<T>(create: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await create();
+    } catch (error) {
+      if (isAlreadyExists(error)) return undefined;
+      throw error;
+    }
+  }
+
+  #observed({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort' | 'interrupted'> {
+    const agentPort = template?.spec.agent.port ?? sandbox.status?.agentPort;
+    const { interrupted } = sandbox.status ?? {};
+    return pod === undefined
+      ? { agentPort, interrupted }
+      : { agentPort, interrupted, pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } };
+  }
+
+  async #connect(scope: Scope, podIP: string, containerID: string, signal: AbortSignal): Promise<Outcome> {
+    const { agent, keys, clock, logger } = this.#options;
+    const { sandbox } = scope;
+    const observed = this.#observed(scope);
+    const endpoint = agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } }, keys);
+    const startingFor = sandbox.status?.startingSince === undefined ? 0 : clock.now() - Date.parse(sandbox.status.startingSince);
+    const requeueAfterMs = startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
+    try {
+      if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, keys, signal))) {
+        return { progress: { ...observed, ...runningProgress, containerID, interrupted: undefined } };
+      }
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
+    }
+    return {
+      progress: {
+        ...observed,
+        ready: false,
+        reason: SandboxReason.waitingForAgent,
+        message: 'Waiting for its agent to answer.',
+        wanted: true,
+      },
+      requeueAfterMs,
+    };
+  }
+
+  /** Interrupts the agent's runs, waits until they stand, then deletes the pod; an agent that hangs is not waited for beyond the bound. */
+  async #stop(scope: Scope, pod: Pod, podIP: string | undefined, signal: AbortSignal): Promise<Outcome> {
+    const { clock, keys } = this.#options;
+    const { sandbox } = scope;
+    const { reason, message } = viewOfSandbox(sandbox);
+    const ready = findCondition(sandbox.status?.conditions, SandboxCondition.ready);
+    const observed = this.#observed(scope);
+    const pausingSince = ready?.status === 'False' ? Date.parse(ready.lastTransitionTime) : clock.now();
+    const inTime = clock.now() - pausingSince < this.#pauseBoundMs;
+    const endpoint = podIP === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP } }, keys);
+    const stopped = endpoint === undefined ? [] : await this.#interrupt(endpoint, signal);
+    const interrupted = [...new Set([...(observed.interrupted ?? []), ...stopped])].slice(0, mostInterrupted);
+    const progress: SandboxProgress = {
+      ...observed,
+      interrupted,
+      containerID: sandbox.status?.containerID,
+      ready: false,
+      reason,
+      message,
+      wanted: false,
+    };
+    // Known in the resource before the pod goes: a crash in between must not forget whose run to continue.
+    const told = isDeepStrictEqual(interrupted, [...(observed.interrupted ?? [])]);
+    if (inTime && (stopped.length > 0 || !told)) return { progress, requeueAfterMs: stopIntervalMs };
+    await this.#deletePod(pod, signal);
+    return { progress };
+  }
+
+  async #interrupt(endpoint: Parameters<AgentClient['interrupt']>[0], signal: AbortSignal): Promise<readonly string[]> {
+    const { agent, logger } = this.#options;
+    try {
+      const running = await agent.runningConversations(endpoint, { signal });
+      await Promise.all(running.map((id) => agent.interrupt(endpoint, id, { signal })));
+      return running;
+    } catch (error) {
+      if (!(error instanceof AgentError)) throw error;
+      logger.info('agent could not be asked to pause; its pod is stopped all the same', { agent: endpoint.baseUrl, code: error.code });
+      return [];
+    }
+  }
+
+  async #deletePod(pod: Pod, signal: AbortSignal): Promise<void> {
+    const { namespace, name, uid } = pod.metadata;
+    try {
+      await this.#options.client.delete(pods, namespace ?? '', name, { uid, signal });
+    } catch (error) {
+      // Gone, or another of the same name: what was to be deleted is no more.
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+  }
+
+  #explain(before: Sandbox, after: Sandbox): void {
+    const { phase, reason, message } = after.status ?? {};
+    if (phase === undefined || (phase === before.status?.phase && reason === before.status.reason)) return;
+    const type = phase === 'ERROR' || reason === SandboxReason.podLost ? 'Warning' : 'Normal';
+    this.#options.events.record(after, { type, reason: phase === 'RUNNING' ? 'Running' : (reason ?? phase), message: message ?? phase });
+    this.#options.logger.info('sandbox changed', { sandbox: after.metadata.name, phase, reason });
+  }
+}

@@ -1,0 +1,77 @@
+import { setCondition, type Condition } from '../../resources/conditions.ts';
+import { SandboxCondition, SandboxReason, viewOfSandbox, type Sandbox, type SandboxState } from '../../resources/sandbox.ts';
+
+/** The parts of a sandbox's status that its controller decides; phase, reason and the conditions' bookkeeping follow from them. */
+export interface SandboxProgress {
+  readonly ready: boolean;
+  readonly reason: string;
+  readonly message: string;
+  /** Absent: no pod. */
+  readonly pod?: { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
+  readonly agentPort?: number | undefined;
+  /** The run of the agent's container that has been given its keys. */
+  readonly containerID?: string | undefined;
+  readonly failed?: { readonly code: string; readonly message: string } | undefined;
+  /** Whether it is meant to run. */
+  readonly wanted: boolean;
+  readonly interrupted?: readonly string[] | undefined;
+}
+
+const condition = (
+  type: string,
+  status: boolean,
+  reason: string,
+  message: string,
+  observedGeneration: number,
+): Omit<Condition, 'lastTransitionTime'> => ({
+  type,
+  status: status ? 'True' : 'False',
+  reason,
+  message,
+  observedGeneration,
+});
+
+/** The status that a sandbox should have now. What it does not mention (Admitted) stays. */
+export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: string): SandboxState {
+  const old = sandbox.status ?? {};
+  const { generation } = sandbox.metadata;
+  const { ready, reason, message, pod, failed, wanted } = progress;
+  const connected = progress.containerID !== undefined;
+  let conditions: readonly Condition[] = old.conditions ?? [];
+  conditions = setCondition(
+    conditions,
+    condition(
+      SandboxCondition.agentReady,
+      connected,
+      connected ? 'Connected' : reason,
+      connected ? 'The agent has answered.' : message,
+      generation,
+    ),
+    now,
+  );
+  conditions = setCondition(conditions, condition(SandboxCondition.ready, ready, reason, message, generation), now);
+  if (failed !== undefined) {
+    conditions = setCondition(conditions, condition(SandboxCondition.failed, true, failed.code, failed.message, generation), now);
+  }
+  const starting = wanted && !ready && failed === undefined;
+  const status: SandboxState = {
+    observedGeneration: generation,
+    ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
+    replicas: pod === undefined ? 0 : 1,
+    selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
+    ...(pod === undefined ? {} : { podName: pod.name, podUID: pod.uid, ...(pod.ip === undefined ? {} : { podIP: pod.ip }) }),
+    ...(connected ? { containerID: progress.containerID } : {}),
+    ...(progress.agentPort === undefined ? {} : { agentPort: progress.agentPort }),
+    ...(progress.interrupted === undefined || progress.interrupted.length === 0 ? {} : { interrupted: [...progress.interrupted] }),
+    ...(starting ? { startingSince: old.startingSince ?? now } : {}),
+    ...(ready ? { activeSince: old.activeSince ?? now } : {}),
+    // A pod that is lost and comes back does not make its sandbox younger; a pause does.
+    ...(!ready && wanted && old.activeSince !== undefined ? { activeSince: old.activeSince } : {}),
+    ...(wanted ? {} : { pausedAt: old.pausedAt ?? now }),
+    conditions: [...conditions],
+  };
+  const { phase, reason: why, message: text } = viewOfSandbox({ ...sandbox, status });
+  return { ...status, phase, reason: why, message: text };
+}
+
+export const runningProgress = { ready: true, reason: SandboxReason.running, message: 'The agent answers.', wanted: true } as const;
