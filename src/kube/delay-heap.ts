@@ -15,6 +15,10 @@ export class DelayHeap<K> {
     return this.#heap.length;
   }
 
+  get first(): K | undefined {
+    return this.#heap[0]?.key;
+  }
+
   /** When the first key is due. */
   get nextAt(): number | undefined {
     return this.#heap[0]?.at;

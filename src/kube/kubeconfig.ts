@@ -1,0 +1,141 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import type { KubeConfig } from '@kubernetes/client-node';
+import type { Connection } from './transport.ts';
+
+export interface LoadedConnection {
+  readonly connection: Connection;
+  /** Of the current context, or the pod's own; 'default' if neither says. */
+  readonly namespace: string;
+}
+
+export interface LoadConnectionOptions {
+  /** A file. Without it: the files of $KUBECONFIG, ~/.kube/config, the pod's service account, whichever is there first. */
+  readonly kubeconfig?: string;
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** Where a pod finds its service account. */
+  readonly serviceAccountFolder?: string;
+}
+
+/** There is no usable way to an API server. The message is one line, for a person at a terminal. */
+export class KubeconfigError extends Error {
+  override readonly name = 'KubeconfigError';
+}
+
+/** Finds the API server and the credentials for it, as kubectl does. Throws a KubeconfigError. */
+export async function loadConnection(options: LoadConnectionOptions): Promise<LoadedConnection> {
+  const { environment = process.env, serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount' } = options;
+  const files = kubeconfigFiles(options.kubeconfig, environment);
+  if (files.length > 0) return fromKubeconfig(files);
+  const token = join(serviceAccountFolder, 'token');
+  if (existsSync(token)) return fromServiceAccount(serviceAccountFolder, environment);
+  throw new KubeconfigError('no cluster found: give a kubeconfig, set KUBECONFIG, or run in a pod with a service account');
+}
+
+function kubeconfigFiles(explicit: string | undefined, environment: LoadConnectionOptions['environment'] = {}): readonly string[] {
+  if (explicit !== undefined) return [explicit];
+  // As kubectl does: of several files, those that are not there don't matter.
+  const named = (environment['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
+  if (named.length > 1) return named.filter((file) => existsSync(file));
+  if (named.length === 1) return named;
+  const usual = join(environment['HOME'] ?? homedir(), '.kube', 'config');
+  return existsSync(usual) ? [usual] : [];
+}
+
+async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnection> {
+  const where = files.join(delimiter);
+  const config = await readKubeconfig(files);
+  const cluster = config.getCurrentCluster();
+  if (cluster === null) throw new KubeconfigError(`${where}: the current context '${config.currentContext}' names no cluster`);
+  if (!URL.canParse(cluster.server)) throw new KubeconfigError(`${where}: not a server's URL: '${cluster.server}'`);
+  const user = config.getCurrentUser();
+  // Left aside, these would send the credentials another way, or act as someone else.
+  if (cluster.proxyUrl !== undefined) throw new KubeconfigError(`${where}: proxy-url is not supported`);
+  if (user?.impersonateUser !== undefined) throw new KubeconfigError(`${where}: impersonation is not supported`);
+  if (user?.username !== undefined) throw new KubeconfigError(`${where}: user name and password are not supported, use a token`);
+  const { ca, cert, key, token } = await credentials(config, where);
+  const changing = user?.exec !== undefined || user?.authProvider !== undefined;
+  return {
+    connection: {
+      server: cluster.server,
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+      ...(cluster.tlsServerName === undefined ? {} : { serverName: cluster.tlsServerName }),
+      ...(cluster.skipTLSVerify ? { insecure: true } : {}),
+      ...(token === undefined ? {} : { token: changing ? async () => (await credentials(config, where)).token ?? '' : token }),
+    },
+    namespace: config.getContextObject(config.currentContext)?.namespace ?? 'default',
+  };
+}
+
+async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
+  // Imported only here and only when needed: it takes 150 ms.
+  const { KubeConfig } = await import('@kubernetes/client-node');
+  const merged = new KubeConfig();
+  for (const [index, file] of files.entries()) {
+    const config = index === 0 ? merged : new KubeConfig();
+    try {
+      config.loadFromFile(file);
+    } catch (error) {
+      throw new KubeconfigError(`can't read kubeconfig ${file}: ${oneLine(error)}`, { cause: error });
+    }
+    if (config !== merged) merged.mergeConfig(config, true);
+  }
+  return merged;
+}
+
+interface Credentials {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly token?: string;
+}
+
+/** Runs the plugin of the user if there is one, and it has no fresh answer kept. */
+async function credentials(config: KubeConfig, where: string): Promise<Credentials> {
+  const options: Parameters<KubeConfig['applyToHTTPSOptions']>[0] = {};
+  try {
+    await config.applyToHTTPSOptions(options);
+  } catch (error) {
+    throw new KubeconfigError(`${where}: no credentials: ${oneLine(error)}`, { cause: error });
+  }
+  const headers = options.headers;
+  const header = headers !== undefined && !Array.isArray(headers) ? String(headers['Authorization'] ?? '') : '';
+  const token = header.replace(/^Bearer /, '').trim();
+  const pem = { ca: pemText(options.ca), cert: pemText(options.cert), key: pemText(options.key) };
+  return {
+    ...(pem.ca === undefined ? {} : { ca: pem.ca }),
+    ...(pem.cert === undefined ? {} : { cert: pem.cert }),
+    ...(pem.key === undefined ? {} : { key: pem.key }),
+    ...(token === '' ? {} : { token }),
+  };
+}
+
+const pemText = (value: unknown): string | undefined =>
+  typeof value === 'string' ? value : Buffer.isBuffer(value) ? value.toString('utf8') : undefined;
+
+async function fromServiceAccount(folder: string, environment: LoadConnectionOptions['environment'] = {}): Promise<LoadedConnection> {
+  const { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } = environment;
+  if (host === undefined || port === undefined) {
+    throw new KubeconfigError('a service account is mounted, but KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set');
+  }
+  const read = async (file: string): Promise<string> => (await readFile(join(folder, file), 'utf8')).trim();
+  try {
+    return {
+      connection: {
+        server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
+        ca: await read('ca.crt'),
+        // The kubelet replaces the token before it runs out. The file is in memory: reading it costs less than keeping it fresh.
+        token: () => read('token'),
+      },
+      namespace: existsSync(join(folder, 'namespace')) ? await read('namespace') : 'default',
+    };
+  } catch (error) {
+    throw new KubeconfigError(`can't read the service account: ${oneLine(error)}`, { cause: error });
+  }
+}
+
+const oneLine = (error: unknown): string => (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ').trim();
