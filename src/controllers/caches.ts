@@ -19,6 +19,8 @@ export interface CachesOptions {
   readonly random: () => number;
   readonly logger: Logger;
   readonly metrics?: Metrics;
+  /** More indexes, for readers that share the caches. */
+  readonly indexers?: { readonly conversations?: Indexers<Conversation>; readonly sandboxes?: Indexers<Sandbox> };
 }
 
 /** What a reader of our kinds keeps in memory. */
@@ -42,15 +44,17 @@ const sandboxIndexers: Indexers<Sandbox> = {
 };
 
 /** The operator's caches, not started yet. */
-export function createCaches(options: CachesOptions): Caches {
-  const reflect = <T extends KubeObject>(resource: ResourceDefinition<T>, more: { indexers?: Indexers<T>; labelSelector?: string } = {}) =>
-    new Reflector<T>({ ...options, resource, ...more });
+export function createCaches({ indexers: more, ...options }: CachesOptions): Caches {
+  const reflect = <T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    selection: { indexers?: Indexers<T>; labelSelector?: string } = {},
+  ) => new Reflector<T>({ ...options, resource, ...selection });
   const labelSelector = Object.entries(managedBy)
     .map(([key, value]) => `${key}=${value}`)
     .join(',');
   return {
-    conversations: reflect(conversations, { indexers: conversationIndexers }),
-    sandboxes: reflect(sandboxes, { indexers: sandboxIndexers }),
+    conversations: reflect(conversations, { indexers: { ...conversationIndexers, ...more?.conversations } }),
+    sandboxes: reflect(sandboxes, { indexers: { ...sandboxIndexers, ...more?.sandboxes } }),
     templates: reflect(sandboxTemplates),
     pods: reflect(pods, { labelSelector }),
     claims: reflect(persistentVolumeClaims, { labelSelector }),

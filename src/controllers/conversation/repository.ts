@@ -41,7 +41,7 @@ export function prepareScript(repository: Repository | undefined, hosts: GitHost
       'export GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 GIT_ASKPASS=true',
       `if ! [ -e ${projectFolder}/.git ]; then`,
       '  mkdir -p .agent',
-      '  half=$(mktemp -d .agent/clone.XXXXXX)',
+      '  half=$PWD/$(mktemp -d .agent/clone.XXXXXX)',
       `  trap 'rm -rf "$half"' EXIT`,
     );
     if (branch !== undefined) {
@@ -52,8 +52,8 @@ export function prepareScript(repository: Repository | undefined, hosts: GitHost
     }
     lines.push(
       `  git clone --quiet ${branch === undefined ? '' : `--branch ${branch} `}-- ${url} "$half/tree" || exit ${preparation.cloneFailed}`,
-      // An agent may have written into the folder already; what is there stays.
-      `  if [ -d ${projectFolder} ]; then cp -an "$half/tree/." ${projectFolder}/; else mv "$half/tree" ${projectFolder}; fi`,
+      // One rename, or nothing: it fails where a folder with something in it is there already. What an agent has put there stays.
+      `  mv -T "$half/tree" ${projectFolder} 2>/dev/null || [ -e ${projectFolder}/.git ] || cp -an "$half/tree/." ${projectFolder}/`,
       'fi',
     );
   }

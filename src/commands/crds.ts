@@ -1,0 +1,26 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { crdOf, definitions } from '../resources/crd.ts';
+
+const notice = '# Generated from src/resources by `make crds`. Do not edit.\n';
+
+/** File name → YAML, one custom resource definition each. */
+export const crdFiles = (): ReadonlyMap<string, string> =>
+  new Map(
+    definitions.map((definition) => [
+      `${definition.plural}.yaml`,
+      notice + stringify(crdOf(definition), { lineWidth: 0, aliasDuplicateObjects: false }),
+    ]),
+  );
+
+/** Prints the custom resource definitions, or writes them into a folder. */
+export function crds(options: { readonly output?: string | undefined }): void {
+  const files = crdFiles();
+  if (options.output === undefined) {
+    process.stdout.write([...files.values()].join('---\n'));
+    return;
+  }
+  mkdirSync(options.output, { recursive: true });
+  for (const [name, text] of files) writeFileSync(join(options.output, name), text);
+}

@@ -1,0 +1,31 @@
+import type { NewObject } from '../resources/object.ts';
+import { apiVersion } from '../resources/group.ts';
+import { defaultTemplateName, sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
+
+/** What the embedded node takes for the reference agent. */
+export const referenceAgentImage = 'conversation-operator/reference-agent';
+
+/** The template that an embedded installation starts with; afterwards it belongs to whoever edits it. */
+export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> => ({
+  apiVersion,
+  kind: sandboxTemplates.kind,
+  metadata: { name: defaultTemplateName, namespace },
+  spec: {
+    displayName: 'Reference agent',
+    description: 'Runs the shell code blocks of a message, or works with a model when LLM_BASE_URL, LLM_API_KEY and LLM_MODEL are set.',
+    podTemplate: {
+      spec: {
+        containers: [
+          {
+            name: 'agent',
+            image: referenceAgentImage,
+            resources: { requests: { cpu: '50m', memory: '64Mi' }, limits: { memory: '1Gi' } },
+          },
+        ],
+      },
+    },
+    agent: { port: 8000, workingDir: '/workspace' },
+    storage: { size: '1Gi', retain: false },
+    startDeadline: '2m',
+  },
+});

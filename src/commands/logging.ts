@@ -1,0 +1,5 @@
+import { createLogger, type Logger, type LogLevel } from '../observability/logger.ts';
+
+/** Pretty on a terminal, JSON elsewhere, unless the settings say. */
+export const loggerOf = (config: { readonly LOG_LEVEL: LogLevel; readonly LOG_FORMAT?: 'json' | 'pretty' | undefined }): Logger =>
+  createLogger({ level: config.LOG_LEVEL, format: config.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json') });
