@@ -102,9 +102,8 @@ async function credentials(config: KubeConfig, where: string): Promise<Credentia
   } catch (error) {
     throw new KubeconfigError(`${where}: no credentials: ${oneLine(error)}`, { cause: error });
   }
-  const headers = options.headers;
-  const header = headers !== undefined && !Array.isArray(headers) ? String(headers['Authorization'] ?? '') : '';
-  const token = header.replace(/^Bearer /, '').trim();
+  const header: unknown = new Map(Object.entries(options.headers ?? {})).get('Authorization');
+  const token = typeof header === 'string' ? header.replace(/^Bearer /, '').trim() : '';
   const pem = { ca: pemText(options.ca), cert: pemText(options.cert), key: pemText(options.key) };
   return {
     ...(pem.ca === undefined ? {} : { ca: pem.ca }),

@@ -114,12 +114,12 @@ export class LeaderElection {
 
   async #acquire(signal: AbortSignal): Promise<boolean> {
     const { clock, random } = this.#options;
-    while (!signal.aborted) {
+    const stopped = () => signal.aborted;
+    while (!stopped()) {
       try {
         if (await this.#acquireOrRenew(signal)) return true;
       } catch (error) {
-        if (signal.aborted) break;
-        this.#logger.warn('Lease could not be looked at', { error });
+        if (!stopped()) this.#logger.warn('Lease could not be looked at', { error });
       }
       await sleep(clock, this.#retryPeriodMs * (1 + 1.2 * random()), signal).catch(() => undefined);
     }
