@@ -148,6 +148,12 @@ export const sandboxDefinition: CustomResourceDefinition = {
 
 export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
 
+/**
+ * When a person last asked for the sandbox to run, RFC 3339. It speaks for a sandbox that the quota, its idleness or its age has
+ * paused, whose `spec.replicas` says 1 all the time: a request newer than that pause undoes it, as far as the quota allows.
+ */
+export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
+
 /** Labels that every pod and claim of a sandbox carries. */
 export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;
 export const sandboxLabel = 'conversation-operator.dev/sandbox';

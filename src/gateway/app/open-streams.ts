@@ -1,0 +1,27 @@
+/** The answers that are still being written, so that a shutdown can bring each to a proper end. */
+export class OpenStreams {
+  readonly #ends = new Set<() => void>();
+  #closed = false;
+
+  get size(): number {
+    return this.#ends.size;
+  }
+
+  /** `end` is called once, on shutdown; at once when that has begun. Returns the remover. */
+  add(end: () => void): () => void {
+    if (this.#closed) {
+      end();
+      return () => undefined;
+    }
+    this.#ends.add(end);
+    return () => {
+      this.#ends.delete(end);
+    };
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const end of [...this.#ends]) end();
+    this.#ends.clear();
+  }
+}

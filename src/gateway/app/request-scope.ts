@@ -1,0 +1,45 @@
+import { randomUUID } from 'node:crypto';
+import type { RequestHandler } from 'express';
+import type { Clock } from '../../kube/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+
+/** Printable, without anything that a log or a header could take for something else. */
+const saneId = /^[A-Za-z0-9._:-]{1,128}$/;
+
+const requestIdOf = (given: string | string[] | undefined): string =>
+  typeof given === 'string' && saneId.test(given) ? given : randomUUID();
+
+/** Gives each request its id, and when it is over counts it, logs it, and records a write in the audit. */
+export function requestScope(options: { logger: Logger; metrics: Metrics; clock: Clock }): RequestHandler {
+  const { logger, metrics, clock } = options;
+  return (request, response, next) => {
+    const began = clock.monotonic();
+    const requestId = requestIdOf(request.headers['x-request-id']);
+    response.locals.requestId = requestId;
+    response.setHeader('x-request-id', requestId);
+    response.setHeader('x-content-type-options', 'nosniff');
+    response.once('close', () => {
+      const { route, principal, target, problem } = response.locals;
+      const label = route?.path ?? 'unmatched';
+      const seconds = (clock.monotonic() - began) / 1000;
+      // A client that went away before its answer has no status.
+      const status = response.headersSent ? response.statusCode : 0;
+      metrics.httpRequests.inc({ method: request.method, route: label, status });
+      metrics.httpSeconds.observe({ route: label }, seconds);
+      if (logger.enabled('debug')) logger.debug('Request', { requestId, method: request.method, route: label, status, seconds });
+      if (route?.access === 'key' && route.method !== 'get') {
+        logger.info('Write', {
+          requestId,
+          action: route.operationId,
+          owner: principal?.owner,
+          key: principal?.keyName,
+          target,
+          status,
+          outcome: problem ?? (status === 0 ? 'client-gone' : 'ok'),
+        });
+      }
+    });
+    next();
+  };
+}

@@ -1,0 +1,96 @@
+import type { Request, Response } from 'express';
+import type { z } from 'zod';
+import type { Principal } from '../auth/authenticate.ts';
+import type { ProblemCode } from '../errors/catalogue.ts';
+import { validate, type Schemas } from '../errors/validation.ts';
+
+declare module 'express-serve-static-core' {
+  /** What the parts of one request's handling share. */
+  interface Locals {
+    requestId: string;
+    route?: Route;
+    principal?: Principal;
+    /** What a write was about, for the audit. */
+    target?: string;
+    /** The code of the problem that was answered. */
+    problem?: ProblemCode;
+  }
+}
+
+/** What a handler returns: JSON to send, or nothing when it has sent the answer itself. */
+export type Answer = { readonly status?: number; readonly json: unknown; readonly headers?: Readonly<Record<string, string>> } | undefined;
+
+/** What is said about an endpoint: the router and the OpenAPI document are both made of it. */
+interface Description {
+  readonly method: 'get' | 'post' | 'patch' | 'delete';
+  /** As in OpenAPI: /api/v1/sandboxes/{id}. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly answers: Readonly<Record<number, z.ZodType>>;
+  /** Beside those that any endpoint of its kind may answer. */
+  readonly problems?: readonly ProblemCode[];
+  readonly deprecated?: true;
+}
+
+export interface Route extends Description {
+  readonly access: 'key' | 'open';
+  readonly params?: z.ZodType;
+  readonly query?: z.ZodType;
+  readonly body?: z.ZodType;
+  readonly handle: (raw: RawCall) => Answer | Promise<Answer>;
+}
+
+export interface RawCall {
+  readonly principal: Principal | undefined;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly request: Request;
+  readonly response: Response;
+}
+
+export interface Call<P, Q, B> {
+  readonly principal: Principal;
+  readonly owner: string;
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  readonly response: Response;
+  /** Names what a write is about, for the audit. */
+  readonly about: (target: string) => void;
+}
+
+interface KeyRoute<P, Q, B> extends Description {
+  readonly params?: z.ZodType<P>;
+  readonly query?: z.ZodType<Q>;
+  readonly body?: z.ZodType<B>;
+  readonly handle: (call: Call<P, Q, B>) => Answer | Promise<Answer>;
+}
+
+/** An endpoint that needs an API key. Its handler is called with what its schemas have made of the request. */
+export function keyRoute<P = undefined, Q = undefined, B = undefined>(definition: KeyRoute<P, Q, B>): Route {
+  const schemas: Schemas<P, Q, B> = definition;
+  return {
+    ...definition,
+    access: 'key',
+    handle: ({ principal, query, request, response }) => {
+      if (principal === undefined) throw new Error(`${definition.operationId} was reached without a key`);
+      const valid = validate(schemas, { params: request.params, query, body: (request.body as unknown) ?? {} });
+      return definition.handle({
+        principal,
+        owner: principal.owner,
+        // Undefined exactly where the route has no schema for it, which is what P, Q and B say then.
+        params: valid.params as P,
+        query: valid.query as Q,
+        body: valid.body as B,
+        response,
+        about: (target) => {
+          response.locals.target = target;
+        },
+      });
+    },
+  };
+}
+
+/** An endpoint for everyone. */
+export const openRoute = (definition: Description & { readonly handle: () => Answer }): Route => ({ ...definition, access: 'open' });

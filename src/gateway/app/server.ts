@@ -1,0 +1,62 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { isIPv6 } from 'node:net';
+import { sleep, type Clock } from '../../kube/clock.ts';
+
+/** Against clients that send slowly on purpose. A proxied upload is no shorter than that: it has its own limit. */
+const headersTimeoutMs = 10_000;
+const requestTimeoutMs = 60_000;
+const maxHeaderBytes = 16 * 1024;
+/** Longer than the idle time of common load balancers, so that it is they who close a connection that nothing is on. */
+const keepAliveTimeoutMs = 75_000;
+
+export const createHttpServer = (listener: RequestListener): Server =>
+  createServer(
+    {
+      headersTimeout: headersTimeoutMs,
+      requestTimeout: requestTimeoutMs,
+      keepAliveTimeout: keepAliveTimeoutMs,
+      maxHeaderSize: maxHeaderBytes,
+      connectionsCheckingInterval: 5000,
+    },
+    listener,
+  );
+
+export function listenOn(server: Server, host: string, port: number): Promise<{ readonly port: number }> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: NodeJS.ErrnoException) => {
+      const where = isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+      const why = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message;
+      reject(new Error(`The gateway can't listen on ${where}: ${why}`, { cause: error }));
+    };
+    server.once('error', onError);
+    server.listen(port, host, () => {
+      server.off('error', onError);
+      const address = server.address();
+      resolve({ port: typeof address === 'object' && address !== null ? address.port : port });
+    });
+  });
+}
+
+/** Takes no new connections, lets requests under way end, and after `graceMs` ends what is left. */
+export async function closeServer(server: Server, clock: Clock, graceMs: number): Promise<void> {
+  if (!server.listening) return;
+  const closed = new AbortController();
+  const end = new Promise<void>((resolve) => {
+    server.close(() => {
+      closed.abort();
+      resolve();
+    });
+  });
+  const deadline = clock.monotonic() + graceMs;
+  try {
+    while (clock.monotonic() < deadline) {
+      // A connection that was busy when close was called becomes idle later, and would be kept alive.
+      server.closeIdleConnections();
+      await sleep(clock, 50, closed.signal);
+    }
+  } catch {
+    // Closed before the time was over.
+  }
+  server.closeAllConnections();
+  await end;
+}

@@ -1,0 +1,21 @@
+import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../kube/clock.ts';
+import type { Conversation } from '../../resources/conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { RandomBytes } from '../auth/key.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { Records } from '../lookup/records.ts';
+import type { Exposure } from '../views/exposure.ts';
+import type { OpenStreams } from './open-streams.ts';
+
+/** What routes are made with. */
+export interface Services {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly random: RandomBytes;
+  readonly records: Records;
+  readonly feeds: { readonly conversations: ObjectFeed<Conversation>; readonly sandboxes: ObjectFeed<Sandbox> };
+  readonly exposure: Exposure;
+  readonly streams: OpenStreams;
+}

@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto';
+import type { KubeClient } from '../../kube/client.ts';
+import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
+import { apiVersion } from '../../resources/group.ts';
+import { generateKey, hashKey, type RandomBytes } from './key.ts';
+
+export interface IssueKeyOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly owner: string;
+  readonly role?: ApiKeySpec['role'];
+  readonly description?: string;
+  /** RFC 3339. Absent: never. */
+  readonly expiresAt?: string;
+  readonly random?: RandomBytes;
+}
+
+export interface IssuedKey {
+  /** In clear, for the only time: it is stored nowhere. */
+  readonly key: string;
+  readonly resource: ApiKey;
+}
+
+/** Creates an ApiKey resource. The key works on each gateway as soon as its cache has seen the resource. */
+export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
+  const { client, namespace, owner, role = 'user', description, expiresAt, random = randomBytes } = options;
+  const key = generateKey(random);
+  const resource = await client.create(apiKeys, {
+    apiVersion,
+    kind: apiKeys.kind,
+    metadata: { namespace, name: `key-${random(6).toString('hex')}` },
+    spec: {
+      owner,
+      role,
+      sha256: hashKey(key),
+      ...(description === undefined ? {} : { description }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+    },
+  });
+  return { key, resource };
+}

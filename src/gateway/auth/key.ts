@@ -1,0 +1,51 @@
+import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const prefix = 'co_';
+/** 32 digits of base62 are 190 bits. */
+const randomDigits = 32;
+const checksumDigits = 6;
+const shape = /^co_[0-9A-Za-z]{22,64}[0-9A-Za-z]{6}$/;
+
+export type RandomBytes = (bytes: number) => Buffer;
+
+function randomBase62(digits: number, random: RandomBytes): string {
+  let text = '';
+  while (text.length < digits) {
+    for (const byte of random(digits)) {
+      // 248 is the last multiple of 62 in a byte: what lies above would make some digits likelier than others.
+      if (byte < 248 && text.length < digits) text += alphabet.charAt(byte % 62);
+    }
+  }
+  return text;
+}
+
+function checksumOf(text: string): string {
+  let rest = crc32(text);
+  let digits = '';
+  for (let index = 0; index < checksumDigits; index++) {
+    digits = alphabet.charAt(rest % 62) + digits;
+    rest = Math.floor(rest / 62);
+  }
+  return digits;
+}
+
+/** A new API key in clear. Its last six digits are a checksum, so that a typing error is seen without a look-up. */
+export function generateKey(random: RandomBytes = randomBytes): string {
+  const rest = `${prefix}${randomBase62(randomDigits, random)}`;
+  return `${rest}${checksumOf(rest)}`;
+}
+
+/** Whether the text looks like a key and its checksum is right. Says nothing about whether the key exists. */
+export const isWellFormedKey = (text: string): boolean =>
+  shape.test(text) && checksumOf(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
+
+/** What is stored of a key: SHA-256 in hex. Keys are random, so a plain hash can't be turned back. */
+export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');
+
+/** Compares two hashes of `hashKey` in constant time. */
+export function equalHashes(left: string, right: string): boolean {
+  const [a, b] = [Buffer.from(left), Buffer.from(right)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}

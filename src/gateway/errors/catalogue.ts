@@ -1,0 +1,23 @@
+/** Every error that a client can meet: stable code, HTTP status, title. A code, once published, keeps its meaning. */
+export const problems = {
+  'malformed-json': { status: 400, title: 'The body is not valid JSON' },
+  'malformed-request': { status: 400, title: 'The request could not be read' },
+  'too-many-ids': { status: 400, title: 'Too many ids' },
+  unauthorized: { status: 401, title: 'A valid API key is needed' },
+  'not-found': { status: 404, title: 'Not found' },
+  'route-not-found': { status: 404, title: 'No such endpoint' },
+  'method-not-allowed': { status: 405, title: 'Method not allowed' },
+  'conversation-id-taken': { status: 409, title: 'The conversation id is in use' },
+  'wrong-state': { status: 409, title: 'Not possible in the present state' },
+  conflict: { status: 409, title: 'Changed by someone else at the same time' },
+  'legacy-api-removed': { status: 410, title: 'The legacy interface is switched off' },
+  'body-too-large': { status: 413, title: 'The body is too large' },
+  'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
+  'invalid-request': { status: 422, title: 'The request is not valid' },
+  internal: { status: 500, title: 'Internal error' },
+  unavailable: { status: 503, title: 'Temporarily unavailable' },
+} as const satisfies Readonly<Record<string, { readonly status: number; readonly title: string }>>;
+
+export type ProblemCode = keyof typeof problems;
+
+export const problemType = (code: ProblemCode): string => `tag:conversation-operator.dev,2026:${code}`;

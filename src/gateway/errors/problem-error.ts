@@ -1,0 +1,42 @@
+import { problems, type ProblemCode } from './catalogue.ts';
+
+export interface FieldError {
+  /** Where, from the request's part on: `body.initial_message.content[0].text`, `query.limit`. */
+  readonly path: string;
+  readonly message: string;
+}
+
+export interface ProblemOptions extends ErrorOptions {
+  readonly errors?: readonly FieldError[];
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Terminal clients print what they read as markup, in which square brackets vanish or do harm. */
+const withoutBrackets = (text: string): string => text.replaceAll('[', '(').replaceAll(']', ')');
+
+/** What a client is told. `detail` has to be safe to show; the cause is for the log alone. */
+export class ProblemError extends Error {
+  override readonly name = 'ProblemError';
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly errors: readonly FieldError[] | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
+    super(withoutBrackets(detail), options);
+    this.code = code;
+    this.status = problems[code].status;
+    this.errors = options.errors;
+    this.headers = options.headers ?? {};
+  }
+}
+
+/** For what does not exist and for what belongs to someone else alike. */
+export const notFound = (what: 'conversation' | 'sandbox' | 'sandbox spec' | 'parent conversation'): ProblemError =>
+  new ProblemError('not-found', `There is no such ${what}.`);
+
+export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError =>
+  new ProblemError('unavailable', 'The service can not answer at the moment. Try again.', {
+    headers: { 'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))) },
+    cause,
+  });

@@ -1,0 +1,139 @@
+import { randomBytes } from 'node:crypto';
+import express from 'express';
+import type { SandboxKeys } from '../agent/keys.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { sleep, type Clock } from '../kube/clock.ts';
+import type { Logger } from '../observability/logger.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { healthRoutes } from './app/health.ts';
+import { OpenStreams } from './app/open-streams.ts';
+import { requestScope } from './app/request-scope.ts';
+import type { Route } from './app/route.ts';
+import { addRoutes } from './app/router.ts';
+import { closeServer, createHttpServer, listenOn } from './app/server.ts';
+import type { Services } from './app/services.ts';
+import { Authenticator } from './auth/authenticate.ts';
+import type { RandomBytes } from './auth/key.ts';
+import type { Caches } from './lookup/cache.ts';
+import { ObjectFeed } from './lookup/object-feed.ts';
+import { Records } from './lookup/records.ts';
+import { openApiRoute } from './openapi/route.ts';
+import { legacyRoutes } from './v0/conversations.ts';
+import { legacyInterface } from './v0/deprecation.ts';
+import { accountRoutes } from './v1/account.ts';
+import { conversationRoutes } from './v1/conversations.ts';
+import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
+import { sandboxRoutes } from './v1/sandboxes.ts';
+import { startTaskRoutes } from './v1/start-tasks.ts';
+import { exposedBy, nothingExposed } from './views/exposure.ts';
+
+export interface GatewayOptions {
+  readonly client: KubeClient;
+  /** Where its conversations, sandboxes, templates and keys are. */
+  readonly namespace: string;
+  /** With the indexers of `gatewayIndexers`. Started, stopped and owned by the caller. */
+  readonly caches: Caches;
+  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** How clients reach the gateway, for the URLs in answers; `http://<host>:<port>` by default. */
+  readonly publicUrl?: string;
+  /** Whether answers say how to reach the agents; false by default. */
+  readonly exposeAgents?: boolean;
+  /** Whether the deprecated interface under /api answers; else it says 410. */
+  readonly legacyApi: boolean;
+  /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
+  readonly drainMs?: number;
+  /** How long requests under way may take once it closes; 5 s by default. */
+  readonly graceMs?: number;
+  readonly clock: Clock;
+  readonly random?: RandomBytes;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly version: string;
+}
+
+export interface Gateway {
+  /** Rejects with a message for people when it can't. */
+  listen(): Promise<{ readonly port: number }>;
+  /** In good order: /ready says no, streams are closed properly, requests under way end. */
+  close(): Promise<void>;
+  /** Every endpoint, as the OpenAPI document is made of them. */
+  readonly routes: readonly Route[];
+}
+
+/** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
+export function createGateway(options: GatewayOptions): Gateway {
+  const { client, namespace, caches, clock, metrics, version, random = randomBytes, drainMs = 0, graceMs = 5000 } = options;
+  const logger = options.logger.child({ component: 'gateway' });
+  let port = options.port;
+  const publicUrl = () => (options.publicUrl ?? `http://${options.host}:${port}`).replace(/\/+$/, '');
+  let closing: Promise<void> | undefined;
+  const isSynced = () => Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced);
+  const feeds = {
+    conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),
+    sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
+  };
+  const streams = new OpenStreams();
+  const services: Services = {
+    client,
+    namespace,
+    clock,
+    random,
+    records: new Records({ client, namespace, caches }),
+    feeds,
+    exposure: options.exposeAgents === true ? exposedBy({ publicUrl, keys: options.keys, logger }) : nothingExposed,
+    streams,
+  };
+  const began = clock.monotonic();
+  const documented = [
+    ...conversationRoutes(services),
+    ...startTaskRoutes(services),
+    ...sandboxRoutes(services),
+    ...sandboxSpecRoutes(services),
+    ...accountRoutes,
+    ...legacyRoutes(services),
+    ...healthRoutes({
+      isReady: () => closing === undefined && isSynced(),
+      uptimeSeconds: () => (clock.monotonic() - began) / 1000,
+      version,
+    }),
+  ];
+  const routes = [...documented, openApiRoute(documented, { version, publicUrl })];
+
+  const app = express();
+  app.disable('x-powered-by').disable('etag').set('query parser', false);
+  app.use(requestScope({ logger, metrics, clock }));
+  app.use((_request, response, next) => {
+    if (closing !== undefined) response.set('connection', 'close');
+    next();
+  });
+  app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
+  addRoutes(app, { routes, authenticator: new Authenticator({ cache: caches.apiKeys, namespace, clock }), isSynced, logger });
+  const server = createHttpServer(app);
+
+  const close = async () => {
+    if (server.listening) await sleep(clock, drainMs);
+    streams.close();
+    await closeServer(server, clock, graceMs);
+    feeds.conversations.close();
+    feeds.sandboxes.close();
+  };
+  return {
+    routes,
+    listen: async () => {
+      feeds.conversations.open();
+      feeds.sandboxes.open();
+      try {
+        ({ port } = await listenOn(server, options.host, options.port));
+      } catch (error) {
+        feeds.conversations.close();
+        feeds.sandboxes.close();
+        throw error;
+      }
+      return { port };
+    },
+    close: () => (closing ??= close()),
+  };
+}

@@ -1,0 +1,36 @@
+import type { Reflector } from '../../kube/reflector.ts';
+import type { Indexers } from '../../kube/store.ts';
+import type { ApiKey } from '../../resources/api-key.ts';
+import type { Conversation } from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import type { KubeObject } from '../../resources/object.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+
+/** As much of a reflector as the gateway needs. */
+export type Cache<T extends KubeObject> = Pick<Reflector<T>, 'store' | 'addHandler' | 'hasSynced'>;
+
+export interface Caches {
+  readonly conversations: Cache<Conversation>;
+  readonly sandboxes: Cache<Sandbox>;
+  readonly templates: Cache<SandboxTemplate>;
+  readonly apiKeys: Cache<ApiKey>;
+}
+
+/** Index values carry the namespace, since a cache may span them all. */
+export const inNamespace = (namespace: string | undefined, value: string): string => `${namespace ?? ''}/${value}`;
+
+/** The indexers that the caches handed to a gateway must have. */
+export const gatewayIndexers = {
+  conversations: {
+    owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
+    restId: (conversation) => [inNamespace(conversation.metadata.namespace, conversationIdOf(conversation))],
+    parent: ({ metadata, spec }) => (spec.parent === undefined ? [] : [inNamespace(metadata.namespace, spec.parent)]),
+  },
+  sandboxes: { owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)] },
+  apiKeys: { sha256: ({ spec }) => [spec.sha256] },
+} as const satisfies {
+  readonly conversations: Indexers<Conversation>;
+  readonly sandboxes: Indexers<Sandbox>;
+  readonly apiKeys: Indexers<ApiKey>;
+};

@@ -1,0 +1,126 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import { conversations, type Conversation } from '../../resources/conversation.ts';
+import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
+import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { inNamespace, type Cache, type Caches } from './cache.ts';
+
+/** A DNS-1123 subdomain. What is none can't be the name of anything, and never gets into a URL. */
+const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+/** Direct reads of one request that may be under way at once. */
+const maxParallelReads = 8;
+
+interface Owned extends KubeObject {
+  readonly spec: { readonly owner: string };
+}
+
+/** What is being deleted is gone for clients, so that a deletion shows at once. */
+const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
+
+/**
+ * The resources of one namespace as their owners see them. Answers come from the caches; a single object that the cache does
+ * not show to be the owner's is read once from the API server before it counts as unknown, because the cache may be behind.
+ * A foreign object takes the same way as one that does not exist, so not even the time it takes tells them apart.
+ */
+export class Records {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+  readonly #caches: Caches;
+
+  constructor(options: { client: KubeClient; namespace: string; caches: Caches }) {
+    this.#client = options.client;
+    this.#namespace = options.namespace;
+    this.#caches = options.caches;
+  }
+
+  conversation(owner: string, id: string): Promise<Conversation | undefined> {
+    const cached = this.#caches.conversations.store
+      .byIndex('restId', inNamespace(this.#namespace, id))
+      .find((candidate) => isOwnedBy(candidate, owner));
+    return this.#own(owner, cached, conversations, id);
+  }
+
+  /** In the order of the ids. */
+  conversations(owner: string, ids: readonly string[]): Promise<(Conversation | undefined)[]> {
+    return mapLimited(ids, (id) => this.conversation(owner, id));
+  }
+
+  sandbox(owner: string, name: string): Promise<Sandbox | undefined> {
+    const cached = this.#caches.sandboxes.store.get(this.#namespace, name);
+    return this.#own(owner, cached !== undefined && isOwnedBy(cached, owner) ? cached : undefined, sandboxes, name);
+  }
+
+  /** In the order of the names. */
+  sandboxes(owner: string, names: readonly string[]): Promise<(Sandbox | undefined)[]> {
+    return mapLimited(names, (name) => this.sandbox(owner, name));
+  }
+
+  async template(name: string): Promise<SandboxTemplate | undefined> {
+    const cached = this.#caches.templates.store.get(this.#namespace, name);
+    const template = cached ?? (await this.#read(sandboxTemplates, name));
+    return template !== undefined && isLive(template) ? template : undefined;
+  }
+
+  /** The sandbox that a conversation names, from the cache alone. */
+  sandboxNamed(name: string | undefined): Sandbox | undefined {
+    return name === undefined ? undefined : this.#caches.sandboxes.store.get(this.#namespace, name);
+  }
+
+  /** By resource name, from the cache alone, whoever owns it. */
+  cachedConversation(name: string | undefined): Conversation | undefined {
+    return name === undefined ? undefined : this.#caches.conversations.store.get(this.#namespace, name);
+  }
+
+  conversationsOf(owner: string): readonly Conversation[] {
+    return this.#listed(this.#caches.conversations, owner);
+  }
+
+  sandboxesOf(owner: string): readonly Sandbox[] {
+    return this.#listed(this.#caches.sandboxes, owner);
+  }
+
+  templates(): readonly SandboxTemplate[] {
+    return this.#caches.templates.store.list().filter((template) => template.metadata.namespace === this.#namespace && isLive(template));
+  }
+
+  /** The conversations that were started from this one, by the same owner. */
+  children(parent: Conversation): readonly Conversation[] {
+    return this.#caches.conversations.store
+      .byIndex('parent', inNamespace(this.#namespace, parent.metadata.name))
+      .filter((child) => isLive(child) && child.spec.owner === parent.spec.owner);
+  }
+
+  #listed<T extends Owned>(cache: Cache<T>, owner: string): readonly T[] {
+    return cache.store.byIndex('owner', inNamespace(this.#namespace, owner)).filter(isLive);
+  }
+
+  async #own<T extends Owned>(owner: string, cached: T | undefined, resource: ResourceDefinition<T>, name: string): Promise<T | undefined> {
+    const object = cached ?? (await this.#read(resource, name));
+    return object !== undefined && isOwnedBy(object, owner) && isLive(object) ? object : undefined;
+  }
+
+  async #read<T extends KubeObject>(resource: ResourceDefinition<T>, name: string): Promise<T | undefined> {
+    if (!objectName.test(name)) return undefined;
+    try {
+      return await this.#client.get(resource, this.#namespace, name);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+}
+
+const isOwnedBy = (object: Owned, owner: string): boolean => object.spec.owner === owner;
+
+/** Like Promise.all over a map, with a bound on what runs at once. */
+async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {
+  const results = new Array<R>(items.length);
+  const entries = items.entries();
+  const worker = async () => {
+    for (const [index, item] of entries) results[index] = await map(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(maxParallelReads, items.length) }, worker));
+  return results;
+}

@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import { problemSchema } from '../errors/problem-body.ts';
+import {
+  conversationList,
+  conversationPage,
+  sandboxList,
+  sandboxPage,
+  sandboxSpecList,
+  sandboxSpecPage,
+  startTaskList,
+  startTaskPage,
+  successSchema,
+} from '../v1/answers.ts';
+import { startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
+import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
+import { conversationSchema } from '../views/conversation.ts';
+import { sandboxSpecSchema } from '../views/sandbox-spec.ts';
+import { sandboxSchema } from '../views/sandbox.ts';
+import { startTaskSchema } from '../views/start-task.ts';
+
+/** Names under which schemas stand in the document. Those of answers are written as they are sent, of requests as they are accepted. */
+const answers = {
+  Problem: problemSchema,
+  Conversation: conversationSchema,
+  ConversationList: conversationList,
+  ConversationPage: conversationPage,
+  StartTask: startTaskSchema,
+  StartTaskList: startTaskList,
+  StartTaskPage: startTaskPage,
+  Sandbox: sandboxSchema,
+  SandboxList: sandboxList,
+  SandboxPage: sandboxPage,
+  SandboxSpec: sandboxSpecSchema,
+  SandboxSpecList: sandboxSpecList,
+  SandboxSpecPage: sandboxSpecPage,
+  Success: successSchema,
+  LegacyStart: legacyStartAnswer,
+} as const satisfies Readonly<Record<string, z.ZodType>>;
+
+const requests = {
+  StartRequest: startRequestSchema,
+  UpdateRequest: updateRequestSchema,
+  LegacyStartRequest: legacyStartSchema,
+} as const satisfies Readonly<Record<string, z.ZodType>>;
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+const refTo = (name: string): string => `#/components/schemas/${name}`;
+
+const clean = ({ $schema: _schema, $id: _id, ...schema }: JsonSchema): JsonSchema => schema;
+
+/** Answers may get further fields in later versions, so nothing is said about additional ones. */
+const openAnswers = ({ jsonSchema }: { jsonSchema: Record<string, unknown> }): void => {
+  if (jsonSchema['additionalProperties'] === false) delete jsonSchema['additionalProperties'];
+};
+
+function convertAll(schemas: Readonly<Record<string, z.ZodType>>, io: 'input' | 'output'): Readonly<Record<string, JsonSchema>> {
+  const registry = z.registry<{ id: string }>();
+  for (const [id, schema] of Object.entries(schemas)) registry.add(schema, { id });
+  const converted = z.toJSONSchema(registry, { io, uri: refTo, ...(io === 'output' ? { override: openAnswers } : {}) });
+  return Object.fromEntries(Object.entries(converted.schemas).map(([name, schema]) => [name, clean(schema)]));
+}
+
+export const componentSchemas = (): Readonly<Record<string, JsonSchema>> => ({
+  ...convertAll(answers, 'output'),
+  ...convertAll(requests, 'input'),
+});
+
+const names = new Map<z.ZodType, string>(Object.entries({ ...answers, ...requests }).map(([name, schema]) => [schema, name]));
+
+/** A reference where the schema has a name, else the schema itself. */
+export function schemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonSchema {
+  const name = names.get(schema);
+  if (name !== undefined) return { $ref: refTo(name) };
+  return clean(z.toJSONSchema(schema, { io, ...(io === 'output' ? { override: openAnswers } : {}) }));
+}

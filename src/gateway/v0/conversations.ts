@@ -1,0 +1,42 @@
+import { keyRoute, type Route } from '../app/route.ts';
+import type { Services } from '../app/services.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import type { StartRequest } from '../v1/schemas.ts';
+import { startConversation } from '../v1/start.ts';
+import { legacyStartAnswer, legacyStartSchema, type LegacyStart } from './schemas.ts';
+
+/** The present interface's request that says the same. */
+function successorOf(legacy: LegacyStart): StartRequest {
+  const { initial_user_msg: text, image_urls: images } = legacy;
+  const content = [
+    ...(text === undefined || text === '' ? [] : [{ type: 'text' as const, text }]),
+    ...(images === undefined || images.length === 0 ? [] : [{ type: 'image' as const, image_urls: images }]),
+  ];
+  return {
+    initial_message: content.length > 0 ? { role: 'user', content, run: true } : null,
+    selected_repository: legacy.repository,
+    selected_branch: legacy.selected_branch,
+    git_provider: legacy.git_provider,
+    system_message_suffix: legacy.conversation_instructions,
+  };
+}
+
+export const legacyRoutes = (services: Services): readonly Route[] => [
+  keyRoute({
+    method: 'post',
+    path: '/api/conversations',
+    operationId: 'startLegacyConversation',
+    tag: 'legacy',
+    summary: 'Start a conversation and get its id at once',
+    deprecated: true,
+    body: legacyStartSchema,
+    answers: { 200: legacyStartAnswer },
+    handle: async ({ owner, body, about }) => {
+      const conversation = await startConversation(services, owner, successorOf(body));
+      about(`conversation/${conversation.metadata.name}`);
+      return {
+        json: { status: 'ok', conversation_id: conversationIdOf(conversation), message: null, conversation_status: 'STARTING' },
+      };
+    },
+  }),
+];

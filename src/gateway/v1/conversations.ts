@@ -1,0 +1,151 @@
+import { isNotFound } from '../../kube/errors.ts';
+import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { keyRoute, type Route } from '../app/route.ts';
+import type { Services } from '../app/services.ts';
+import { notFound } from '../errors/problem-error.ts';
+import { conversationSchema } from '../views/conversation.ts';
+import { startTaskSchema } from '../views/start-task.ts';
+import { conversationList, conversationPage, countSchema, startTaskList, success, successSchema } from './answers.ts';
+import { compact } from './compact.ts';
+import { refuseTooMany } from './fields.ts';
+import { recordOf, taskOf } from './records.ts';
+import {
+  conversationFilters,
+  conversationParams,
+  conversationSearch,
+  idsQuery,
+  startRequestSchema,
+  updateRequestSchema,
+  type UpdateRequest,
+} from './schemas.ts';
+import { filterConversations, searchConversations } from './search.ts';
+import { startConversation } from './start.ts';
+import { streamStart } from './stream-start.ts';
+
+const base = '/api/v1/app-conversations';
+const tag = 'conversations';
+
+export const conversationRoutes = (services: Services): readonly Route[] => [
+  keyRoute({
+    method: 'post',
+    path: base,
+    operationId: 'startConversation',
+    tag,
+    summary: 'Start a conversation; answers with the start task to poll',
+    body: startRequestSchema,
+    answers: { 200: startTaskSchema },
+    problems: ['not-found', 'wrong-state', 'conversation-id-taken'],
+    handle: async ({ owner, body, about }) => {
+      const conversation = await startConversation(services, owner, body);
+      about(`conversation/${conversation.metadata.name}`);
+      return { json: taskOf(services, conversation) };
+    },
+  }),
+  keyRoute({
+    method: 'post',
+    path: `${base}/stream-start`,
+    operationId: 'streamStartConversation',
+    tag,
+    summary: 'Start a conversation; each change of the start task is sent as it happens',
+    body: startRequestSchema,
+    answers: { 200: startTaskList },
+    problems: ['not-found', 'wrong-state', 'conversation-id-taken'],
+    handle: async ({ owner, body, about, response }) => {
+      const conversation = await startConversation(services, owner, body);
+      about(`conversation/${conversation.metadata.name}`);
+      streamStart(services, response, conversation);
+      return undefined;
+    },
+  }),
+  keyRoute({
+    method: 'get',
+    path: base,
+    operationId: 'getConversations',
+    tag,
+    summary: 'Conversations by id, in the order asked; unknown ones are left out',
+    query: idsQuery,
+    answers: { 200: conversationList },
+    problems: ['too-many-ids'],
+    handle: async ({ owner, query }) => {
+      refuseTooMany(query.ids);
+      const found = await services.records.conversations(owner, query.ids);
+      return { json: found.filter((conversation) => conversation !== undefined).map((conversation) => recordOf(services, conversation)) };
+    },
+  }),
+  keyRoute({
+    method: 'get',
+    path: `${base}/search`,
+    operationId: 'searchConversations',
+    tag,
+    summary: 'Conversations page by page, newest first',
+    query: conversationSearch,
+    answers: { 200: conversationPage },
+    handle: ({ owner, query: { sort_order, limit, page_id, ...filters } }) => {
+      const matching = filterConversations(services.records.conversationsOf(owner), filters);
+      const { items, next_page_id } = searchConversations(matching, { of: 'conversations', sort_order, limit, page_id });
+      return { json: { items: items.map((conversation) => recordOf(services, conversation)), next_page_id } };
+    },
+  }),
+  keyRoute({
+    method: 'get',
+    path: `${base}/count`,
+    operationId: 'countConversations',
+    tag,
+    summary: 'How many conversations a search would find',
+    query: conversationFilters,
+    answers: { 200: countSchema },
+    handle: ({ owner, query }) => ({ json: filterConversations(services.records.conversationsOf(owner), query).length }),
+  }),
+  keyRoute({
+    method: 'patch',
+    path: `${base}/{id}`,
+    operationId: 'updateConversation',
+    tag,
+    summary: 'Change the title, the public flag or the tags',
+    params: conversationParams,
+    body: updateRequestSchema,
+    answers: { 200: conversationSchema },
+    problems: ['not-found', 'conflict'],
+    handle: async ({ owner, params, body, about }) => {
+      const conversation = await services.records.conversation(owner, params.id);
+      if (conversation === undefined) throw notFound('conversation');
+      const { name, namespace } = conversation.metadata;
+      about(`conversation/${name}`);
+      const updated = await services.client.mergePatch(conversations, namespace, name, { spec: changesTo(conversation, body) });
+      await services.feeds.conversations.settled(name, (seen) => seen?.metadata.resourceVersion === updated.metadata.resourceVersion);
+      return { json: recordOf(services, updated) };
+    },
+  }),
+  keyRoute({
+    method: 'delete',
+    path: `${base}/{id}`,
+    operationId: 'deleteConversation',
+    tag,
+    summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
+    params: conversationParams,
+    answers: { 200: successSchema },
+    problems: ['not-found', 'conflict'],
+    handle: async ({ owner, params, about }) => {
+      const conversation = await services.records.conversation(owner, params.id);
+      if (conversation === undefined) throw notFound('conversation');
+      const { name, namespace, uid } = conversation.metadata;
+      about(`conversation/${name}`);
+      try {
+        await services.client.delete(conversations, namespace, name, { uid, propagationPolicy: 'Background' });
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+      await services.feeds.conversations.settled(
+        name,
+        (seen) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined,
+      );
+      return success;
+    },
+  }),
+];
+
+/** A merge patch of the spec. Tags given replace those that are there, so the others are taken away. */
+function changesTo({ spec }: Conversation, { title, public: isPublic, tags }: UpdateRequest) {
+  const dropped = Object.fromEntries(Object.keys(spec.tags ?? {}).map((tag) => [tag, null]));
+  return compact({ title, public: isPublic, tags: tags === undefined ? undefined : { ...dropped, ...tags } });
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { parseUuid } from '../../resources/ids.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+
+/** Building blocks of the schemas of requests. */
+
+/** An optional field of a body; null is the same as absent. */
+export const optional = <T extends z.ZodType>(schema: T) =>
+  schema
+    .nullish()
+    .transform((value) => value ?? undefined)
+    .optional();
+
+/** A UUID with or without dashes, as 32 lower-case hex digits. */
+export const uuid = () =>
+  z
+    .string()
+    .meta({ format: 'uuid' })
+    .transform((text, context) => {
+      const id = parseUuid(text);
+      if (id !== undefined) return id;
+      context.addIssue({ code: 'custom', message: 'must be a UUID' });
+      return z.NEVER;
+    });
+
+const maxIds = 100;
+
+/** A parameter that may be repeated up to 100 times. */
+export const repeated = <T extends z.ZodType<unknown, string>>(item: T) =>
+  z
+    .array(item, { error: (issue) => (issue.input === undefined ? 'is required' : undefined) })
+    .min(1)
+    .meta({ maxItems: maxIds });
+
+/** Throws 400 for more ids than one request may ask for. */
+export function refuseTooMany(ids: readonly string[]): void {
+  if (ids.length > maxIds)
+    throw new ProblemError('too-many-ids', `At most ${maxIds} ids can be asked for at once; these were ${ids.length}.`);
+}
+
+const digits = /^\d{1,9}$/;
+
+const limit = z
+  .preprocess(
+    (value) => (typeof value === 'string' && digits.test(value) ? Number(value) : value),
+    z.int('must be a whole number').min(1, 'must be at least 1').max(100, 'must be at most 100'),
+  )
+  .default(100);
+
+export const paging = { limit, page_id: z.string().optional().meta({ description: 'next_page_id of the answer before.' }) };
+
+const dateTime = /^\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?<offset>Z|[+ -]\d\d:?\d\d)?)?$/i;
+
+/** The milliseconds of an ISO 8601 time in a query, where a plus sign may have become a space. Without an offset it is UTC. */
+function parseTime(text: string): number {
+  const match = dateTime.exec(text);
+  if (match === null) return Number.NaN;
+  const offset = match.groups?.['offset'] ?? '';
+  const local = text.slice(0, text.length - offset.length).replace(' ', 'T');
+  return Date.parse(local.length === 10 ? local : `${local}${offset === '' ? 'Z' : offset.replace(' ', '+')}`);
+}
+
+export const time = () =>
+  z
+    .string()
+    .meta({ format: 'date-time' })
+    .transform((text, context) => {
+      const milliseconds = parseTime(text);
+      if (Number.isFinite(milliseconds)) return milliseconds;
+      context.addIssue({ code: 'custom', message: 'must be an ISO 8601 time' });
+      return z.NEVER;
+    });

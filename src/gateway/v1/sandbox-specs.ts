@@ -1,0 +1,49 @@
+import { keyRoute, type Route } from '../app/route.ts';
+import type { Services } from '../app/services.ts';
+import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
+import { pageOf } from '../paging/keyset.ts';
+import { sandboxSpecRecord } from '../views/sandbox-spec.ts';
+import { sandboxSpecList, sandboxSpecPage } from './answers.ts';
+import { refuseTooMany } from './fields.ts';
+import { idQuery, pageQuery } from './schemas.ts';
+
+const base = '/api/v1/sandbox-specs';
+const tag = 'sandbox specs';
+const order = 'sandbox-specs';
+
+export const sandboxSpecRoutes = ({ records }: Services): readonly Route[] => [
+  keyRoute({
+    method: 'get',
+    path: `${base}/search`,
+    operationId: 'searchSandboxSpecs',
+    tag,
+    summary: 'What sandboxes can be made from, by name',
+    query: pageQuery,
+    answers: { 200: sandboxSpecPage },
+    handle: ({ query: { limit, page_id } }) => {
+      const { items, next } = pageOf({
+        items: records.templates(),
+        positionOf: ({ metadata }) => ({ key: metadata.name, id: metadata.name }),
+        descending: false,
+        limit,
+        after: decodeCursor(order, page_id),
+      });
+      return { json: { items: items.map(sandboxSpecRecord), next_page_id: encodeCursor(order, next) } };
+    },
+  }),
+  keyRoute({
+    method: 'get',
+    path: base,
+    operationId: 'getSandboxSpecs',
+    tag,
+    summary: 'Sandbox specs by id, in the order asked; null for unknown ones',
+    query: idQuery,
+    answers: { 200: sandboxSpecList },
+    problems: ['too-many-ids'],
+    handle: async ({ query }) => {
+      refuseTooMany(query.id);
+      const found = await Promise.all(query.id.map((id) => records.template(id)));
+      return { json: found.map((template) => (template === undefined ? null : sandboxSpecRecord(template))) };
+    },
+  }),
+];

@@ -1,0 +1,162 @@
+import { TransportError, isNotFound } from '../../kube/errors.ts';
+import { apiVersion } from '../../resources/group.ts';
+import { newUuid, ownSandboxName } from '../../resources/ids.ts';
+import { defaultTemplateName } from '../../resources/sandbox-template.ts';
+import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { keyRoute, type Route } from '../app/route.ts';
+import type { Services } from '../app/services.ts';
+import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
+import { pageOf } from '../paging/keyset.ts';
+import { sandboxRecord, sandboxSchema } from '../views/sandbox.ts';
+import { sandboxList, sandboxPage, success, successSchema } from './answers.ts';
+import { refuseTooMany } from './fields.ts';
+import { idQuery, pageQuery, sandboxParams, sandboxStartQuery } from './schemas.ts';
+import { requestResume } from './resume.ts';
+
+const base = '/api/v1/sandboxes';
+const tag = 'sandboxes';
+const order = 'sandboxes';
+
+export const sandboxRoutes = (services: Services): readonly Route[] => [
+  keyRoute({
+    method: 'get',
+    path: `${base}/search`,
+    operationId: 'searchSandboxes',
+    tag,
+    summary: 'Sandboxes page by page, newest first',
+    query: pageQuery,
+    answers: { 200: sandboxPage },
+    handle: ({ owner, query: { limit, page_id } }) => {
+      const { items, next } = pageOf({
+        items: services.records.sandboxesOf(owner),
+        positionOf: ({ metadata }) => ({ key: metadata.creationTimestamp, id: metadata.name }),
+        descending: true,
+        limit,
+        after: decodeCursor(order, page_id),
+      });
+      return {
+        json: { items: items.map((sandbox) => sandboxRecord(sandbox, services.exposure)), next_page_id: encodeCursor(order, next) },
+      };
+    },
+  }),
+  keyRoute({
+    method: 'get',
+    path: base,
+    operationId: 'getSandboxes',
+    tag,
+    summary: 'Sandboxes by id, in the order asked; null for unknown ones',
+    query: idQuery,
+    answers: { 200: sandboxList },
+    problems: ['too-many-ids'],
+    handle: async ({ owner, query }) => {
+      refuseTooMany(query.id);
+      const found = await services.records.sandboxes(owner, query.id);
+      return { json: found.map((sandbox) => (sandbox === undefined ? null : sandboxRecord(sandbox, services.exposure))) };
+    },
+  }),
+  keyRoute({
+    method: 'post',
+    path: base,
+    operationId: 'startSandbox',
+    tag,
+    summary: 'Start a sandbox without a conversation',
+    query: sandboxStartQuery,
+    answers: { 200: sandboxSchema },
+    problems: ['not-found'],
+    handle: async ({ owner, query, about }) => {
+      const sandbox = await startSandbox(services, owner, query.sandbox_spec_id);
+      about(`sandbox/${sandbox.metadata.name}`);
+      return { json: sandboxRecord(sandbox, services.exposure) };
+    },
+  }),
+  keyRoute({
+    method: 'post',
+    path: `${base}/{id}/pause`,
+    operationId: 'pauseSandbox',
+    tag,
+    summary: 'Pause a sandbox; its files stay',
+    params: sandboxParams,
+    answers: { 200: successSchema },
+    problems: ['not-found', 'wrong-state', 'conflict'],
+    handle: async ({ owner, params, about }) => {
+      const { name, namespace } = await changeable(services, owner, params.id, about);
+      // Written also where the cache shows it paused: the cache may not know of a resume yet.
+      await services.client.mergePatch(sandboxes, namespace, name, { spec: { replicas: 0 } });
+      await services.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
+      return success;
+    },
+  }),
+  keyRoute({
+    method: 'post',
+    path: `${base}/{id}/resume`,
+    operationId: 'resumeSandbox',
+    tag,
+    summary: 'Resume a paused sandbox',
+    params: sandboxParams,
+    answers: { 200: successSchema },
+    problems: ['not-found', 'wrong-state', 'conflict'],
+    handle: async ({ owner, params, about }) => {
+      const { name, namespace } = await changeable(services, owner, params.id, about);
+      await requestResume(services, namespace, name);
+      return success;
+    },
+  }),
+  keyRoute({
+    method: 'delete',
+    path: `${base}/{id}`,
+    operationId: 'deleteSandbox',
+    tag,
+    summary: 'Delete a sandbox and its files',
+    params: sandboxParams,
+    answers: { 200: successSchema },
+    problems: ['not-found', 'conflict'],
+    handle: async ({ owner, params, about }) => {
+      const sandbox = await services.records.sandbox(owner, params.id);
+      if (sandbox === undefined) throw notFound('sandbox');
+      const { name, namespace, uid } = sandbox.metadata;
+      about(`sandbox/${name}`);
+      try {
+        await services.client.delete(sandboxes, namespace, name, { uid, propagationPolicy: 'Background' });
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+      }
+      await services.feeds.sandboxes.settled(name, (seen) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined);
+      return success;
+    },
+  }),
+];
+
+/** The sandbox to pause or resume: 404 when it is not the owner's, 409 when it is past that. */
+async function changeable({ records }: Services, owner: string, id: string, about: (target: string) => void) {
+  const sandbox = await records.sandbox(owner, id);
+  if (sandbox === undefined) throw notFound('sandbox');
+  about(`sandbox/${sandbox.metadata.name}`);
+  const { phase } = viewOfSandbox(sandbox);
+  if (phase === 'ERROR' || phase === 'MISSING') throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
+  return sandbox.metadata;
+}
+
+async function startSandbox(services: Services, owner: string, specId: string | undefined): Promise<Sandbox> {
+  const { client, namespace, clock, random, records, feeds } = services;
+  const template = await records.template(specId ?? defaultTemplateName);
+  if (template === undefined) throw notFound('sandbox spec');
+  const name = ownSandboxName(newUuid(clock.now(), random));
+  let sandbox: Sandbox;
+  try {
+    sandbox = await client.create(sandboxes, {
+      apiVersion,
+      kind: sandboxes.kind,
+      metadata: { namespace, name },
+      spec: { owner, templateName: template.metadata.name, replicas: 1 },
+    });
+  } catch (error) {
+    if (!(error instanceof TransportError)) throw error;
+    // It may have been stored all the same, and its name is ours alone.
+    const present = await records.sandbox(owner, name);
+    if (present === undefined) throw unavailable(undefined, error);
+    sandbox = present;
+  }
+  await feeds.sandboxes.settled(name, (seen) => seen !== undefined);
+  return sandbox;
+}

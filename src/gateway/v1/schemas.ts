@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { gitProviders, maxMessageBytes, maxTitleLength } from '../../resources/conversation.ts';
+import { optional, paging, repeated, time, uuid } from './fields.ts';
+
+const textSchema = z.object({
+  type: z.literal('text'),
+  text: z.string().min(1, 'must not be empty'),
+});
+const imageSchema = z.object({
+  type: z.literal('image'),
+  image_urls: z.array(z.string().min(1, 'must not be empty').max(maxMessageBytes)).min(1, 'must not be empty').max(20),
+});
+
+const messageSchema = z
+  .object({
+    role: optional(z.enum(['user', 'system', 'assistant'])).transform((role) => role ?? 'user'),
+    content: z
+      .array(z.discriminatedUnion('type', [textSchema, imageSchema]))
+      .min(1, 'must have at least one content object')
+      .max(64),
+    run: optional(z.boolean()).transform((run) => run ?? true),
+  })
+  .superRefine(({ content }, context) => {
+    const bytes = content.reduce((total, part) => total + (part.type === 'text' ? Buffer.byteLength(part.text) : 0), 0);
+    if (bytes <= maxMessageBytes) return;
+    context.addIssue({ code: 'custom', path: ['content'], message: `must have at most ${maxMessageBytes} bytes of text in total` });
+  });
+
+/** owner/name, or a path through groups. A segment of dots or with a leading dash means something else to git. */
+export const repository = () =>
+  z
+    .string()
+    .max(255)
+    .regex(/^(?!\.{1,2}\/)[A-Za-z0-9_.][A-Za-z0-9_.-]*(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$/, 'must be in owner/name form');
+
+/** Git refuses a reference that begins with a dash, and would take it for an option. */
+export const branch = () =>
+  z
+    .string()
+    .min(1)
+    .max(255)
+    .regex(/^[^-\s~^:?*[\\][^\s~^:?*[\\]*$/, 'must be the name of a branch');
+
+export const startRequestSchema = z.object({
+  conversation_id: optional(uuid()),
+  initial_message: messageSchema
+    .nullable()
+    .meta({ description: 'The first message. An explicit null starts a conversation that is idle until it gets one.' }),
+  selected_repository: optional(repository()),
+  selected_branch: optional(branch()),
+  git_provider: optional(z.enum(gitProviders)),
+  title: optional(z.string().max(maxTitleLength)),
+  sandbox_id: optional(z.string().max(253)).meta({ description: 'A sandbox of yours to join instead of getting a new one.' }),
+  sandbox_spec_id: optional(z.string().max(253)),
+  parent_conversation_id: optional(uuid()),
+  llm_model: optional(z.string().max(256)),
+  system_message_suffix: optional(z.string().max(16_384)),
+  trigger: optional(z.string().max(64)),
+  pr_number: optional(z.array(z.int().min(1)).max(100)),
+  public: optional(z.boolean()),
+  agent_type: optional(z.string().max(64)),
+});
+export type StartRequest = z.output<typeof startRequestSchema>;
+
+export const updateRequestSchema = z.object({
+  title: optional(z.string().min(1, 'must not be empty').max(maxTitleLength)),
+  public: optional(z.boolean()),
+  tags: optional(z.record(z.string().max(64), z.string().max(256))),
+});
+export type UpdateRequest = z.output<typeof updateRequestSchema>;
+
+export const conversationParams = z.object({ id: uuid() });
+export const sandboxParams = z.object({ id: z.string() });
+export const idsQuery = z.object({ ids: repeated(uuid()) });
+export const idQuery = z.object({ id: repeated(z.string().min(1)) });
+export const pageQuery = z.object(paging);
+
+const orders = (...fields: readonly string[]) => fields.flatMap((field) => [field, `${field}_DESC`]);
+
+export const conversationFilters = z.object({
+  title__contains: z.string().optional(),
+  created_at__gte: time().optional(),
+  created_at__lt: time().optional(),
+  updated_at__gte: time().optional(),
+  updated_at__lt: time().optional(),
+  sandbox_id__eq: z.string().optional(),
+});
+export type ConversationFilters = z.output<typeof conversationFilters>;
+export const conversationSearch = conversationFilters.extend({
+  sort_order: z.enum(orders('CREATED_AT', 'UPDATED_AT', 'TITLE')).default('CREATED_AT_DESC'),
+  ...paging,
+});
+
+export const startTaskFilters = z.object({ conversation_id__eq: uuid().optional(), created_at__gte: time().optional() });
+export type StartTaskFilters = z.output<typeof startTaskFilters>;
+export const startTaskSearch = startTaskFilters.extend({
+  sort_order: z.enum(orders('CREATED_AT', 'UPDATED_AT')).default('CREATED_AT_DESC'),
+  ...paging,
+});
+
+export const sandboxStartQuery = z.object({ sandbox_spec_id: z.string().optional() });

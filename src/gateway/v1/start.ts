@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto';
+import { TransportError, isAlreadyExists, isNotFound } from '../../kube/errors.ts';
+import { conversations, type Conversation, type ConversationSpec, type Message } from '../../resources/conversation.ts';
+import { apiVersion } from '../../resources/group.ts';
+import { newUuid } from '../../resources/ids.ts';
+import type { NewObject } from '../../resources/object.ts';
+import { defaultTemplateName } from '../../resources/sandbox-template.ts';
+import { viewOfSandbox } from '../../resources/sandbox.ts';
+import type { Services } from '../app/services.ts';
+import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { chosenIdAnnotation } from '../views/start-request.ts';
+import { compact } from './compact.ts';
+import type { StartRequest } from './schemas.ts';
+
+/** SHA-256 of the request that made a conversation: tells whether the same start is asked for again. */
+export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
+
+/** Independent of the order of the fields and of unknown ones, since the schema has put them in its own. */
+const hashOf = ({ conversation_id: _id, ...request }: StartRequest): string =>
+  createHash('sha256').update(JSON.stringify(request)).digest('hex');
+
+const messageOf = (message: NonNullable<StartRequest['initial_message']>): Message => ({
+  role: message.role,
+  content: message.content.map((part) =>
+    part.type === 'text' ? { type: part.type, text: part.text } : { type: part.type, imageUrls: part.image_urls },
+  ),
+  run: message.run,
+});
+
+/** The names that a request's ids stand for, once it is known that the owner may use them. */
+interface References {
+  readonly templateName: string;
+  readonly sandboxName: string | undefined;
+  readonly parent: string | undefined;
+}
+
+async function resolve({ records }: Services, owner: string, request: StartRequest): Promise<References> {
+  const { sandbox_id: sandboxId, sandbox_spec_id: specId, parent_conversation_id: parentId } = request;
+  const [sandbox, template, parent] = await Promise.all([
+    sandboxId === undefined ? undefined : records.sandbox(owner, sandboxId),
+    specId === undefined ? undefined : records.template(specId),
+    parentId === undefined ? undefined : records.conversation(owner, parentId),
+  ]);
+  if (specId !== undefined && template === undefined) throw notFound('sandbox spec');
+  if (parentId !== undefined && parent === undefined) throw notFound('parent conversation');
+  if (sandboxId !== undefined) {
+    if (sandbox === undefined) throw notFound('sandbox');
+    const { phase } = viewOfSandbox(sandbox);
+    if (phase === 'ERROR' || phase === 'MISSING')
+      throw new ProblemError('wrong-state', `The sandbox is in ${phase} and takes no conversation.`);
+  }
+  return {
+    templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? defaultTemplateName,
+    sandboxName: sandbox?.metadata.name,
+    parent: parent?.metadata.name,
+  };
+}
+
+function specOf(owner: string, request: StartRequest, { templateName, sandboxName, parent }: References): ConversationSpec {
+  const { selected_repository: name, selected_branch: branch, git_provider: provider, initial_message: message } = request;
+  const agent = compact({ type: request.agent_type, model: request.llm_model, systemMessageSuffix: request.system_message_suffix });
+  return {
+    owner,
+    templateName,
+    ...compact({
+      title: request.title === '' ? undefined : request.title,
+      initialMessage: message === null ? undefined : messageOf(message),
+      repository: name === undefined ? undefined : { name, ...compact({ branch, provider }) },
+      sandboxName,
+      agent: Object.keys(agent).length > 0 ? agent : undefined,
+      parent,
+      trigger: request.trigger,
+      prNumbers: request.pr_number,
+      public: request.public,
+    }),
+  };
+}
+
+/**
+ * Stores a conversation; everything else follows from that. The same id with an equal request gives the conversation that is
+ * there already. A create without an answer counts as done when a read then shows the conversation.
+ */
+export async function startConversation(services: Services, owner: string, request: StartRequest): Promise<Conversation> {
+  const { client, namespace, clock, random, feeds } = services;
+  const hash = hashOf(request);
+  const id = request.conversation_id ?? newUuid(clock.now(), random);
+  const isOurs = ({ metadata, spec }: Conversation) =>
+    spec.owner === owner && metadata.deletionTimestamp === undefined && metadata.annotations?.[requestHashAnnotation] === hash;
+
+  if (request.conversation_id !== undefined) {
+    // A repetition finds its conversation even when what it refers to is gone by now.
+    const present = await services.records.conversation(owner, id);
+    if (present !== undefined && isOurs(present)) return present;
+  }
+  const spec = specOf(owner, request, await resolve(services, owner, request));
+  const object: NewObject<Conversation> = {
+    apiVersion,
+    kind: conversations.kind,
+    metadata: {
+      namespace,
+      name: id,
+      annotations: { [requestHashAnnotation]: hash, ...(request.conversation_id === undefined ? {} : { [chosenIdAnnotation]: 'true' }) },
+    },
+    spec,
+  };
+  let created: Conversation;
+  try {
+    created = await client.create(conversations, object);
+  } catch (error) {
+    if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
+    const present = await find(services, id);
+    if (present === undefined) throw unavailable(undefined, error);
+    if (!isOurs(present)) throw new ProblemError('conversation-id-taken', 'A conversation with this id was started by another request.');
+    created = present;
+  }
+  await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
+  return created;
+}
+
+async function find({ client, namespace }: Services, name: string): Promise<Conversation | undefined> {
+  try {
+    return await client.get(conversations, namespace, name);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}

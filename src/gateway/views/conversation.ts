@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import { executionStatuses, isStartOver, sandboxStatuses, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
+import type { Exposure } from './exposure.ts';
+import { idSchema, timestampSchema } from './schemas.ts';
+import { transitionsOf } from './start-task.ts';
+import { latest, wireTime } from './time.ts';
+import { titleOf } from './title.ts';
+
+const metricsSchema = z.object({
+  accumulated_cost: z.number().meta({ description: 'US dollars.' }),
+  accumulated_token_usage: z.object({ prompt_tokens: z.int(), completion_tokens: z.int() }),
+});
+
+export const conversationSchema = z.object({
+  id: idSchema,
+  created_by_user_id: z.string(),
+  sandbox_id: z.string().nullable(),
+  sandbox_status: z.enum(sandboxStatuses),
+  sandbox_status_reason: z
+    .string()
+    .nullable()
+    .meta({ description: 'Why, in kebab-case: user, quota, idle, waiting-for-quota, … Null while RUNNING.' }),
+  execution_status: z
+    .enum(executionStatuses)
+    .nullable()
+    .meta({ description: 'Null unless the sandbox is RUNNING; paused also where a pause interrupted a run.' }),
+  selected_repository: z.string().nullable(),
+  selected_branch: z.string().nullable(),
+  git_provider: z.string().nullable(),
+  title: z.string(),
+  trigger: z.string().nullable(),
+  pr_number: z.array(z.int()),
+  llm_model: z.string().nullable(),
+  agent_kind: z.string(),
+  metrics: metricsSchema.nullable(),
+  parent_conversation_id: z.string().nullable(),
+  sub_conversation_ids: z.array(idSchema),
+  public: z.boolean(),
+  tags: z.record(z.string(), z.string()),
+  created_at: timestampSchema,
+  updated_at: timestampSchema,
+  conversation_url: z.string().nullable(),
+  session_api_key: z.string().nullable(),
+});
+
+/** What a record is made from. */
+export interface ConversationSources {
+  readonly conversation: Conversation;
+  /** The one that status.sandboxName names, if there is one. */
+  readonly sandbox: Sandbox | undefined;
+  readonly parent: Conversation | undefined;
+  readonly children: readonly Conversation[];
+}
+
+/** WaitingForQuota → waiting-for-quota. */
+const kebabCase = (reason: string): string => reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
+
+/** What clients see of a conversation's sandbox, also before it has one and after its start has failed. */
+export function sandboxViewOf(conversation: Conversation, sandbox: Sandbox | undefined): SandboxView {
+  const { status, spec } = conversation;
+  const start = startStatusOf(conversation);
+  if (start === 'ERROR') return { phase: 'ERROR', reason: status?.start?.errorCode ?? 'StartFailed', message: status?.start?.error ?? '' };
+  if (sandbox !== undefined && sandbox.spec.owner === spec.owner) return viewOfSandbox(sandbox);
+  // The cache of conversations may be ahead of that of sandboxes, and MISSING ends a client's polling for good.
+  if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING') return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
+  return viewOfSandbox(undefined);
+}
+
+export const updatedAt = (conversation: Conversation): string =>
+  latest(
+    conversation.metadata.creationTimestamp,
+    conversation.status?.lastActivityTime,
+    conversation.status?.interruption?.time,
+    transitionsOf(conversation).at(-1)?.time,
+  );
+
+export function conversationRecord(sources: ConversationSources, exposure: Exposure): z.output<typeof conversationSchema> {
+  const { conversation, sandbox, parent, children } = sources;
+  const { metadata, spec, status } = conversation;
+  const id = conversationIdOf(conversation);
+  const { phase, reason } = sandboxViewOf(conversation, sandbox);
+  const access = phase === 'RUNNING' ? exposure.accessTo(sandbox) : undefined;
+  return {
+    id,
+    created_by_user_id: spec.owner,
+    sandbox_id: status?.sandboxName ?? null,
+    sandbox_status: phase,
+    sandbox_status_reason: phase === 'RUNNING' ? null : kebabCase(reason),
+    execution_status: executionStatusOf(status, phase),
+    selected_repository: spec.repository?.name ?? null,
+    selected_branch: spec.repository?.branch ?? null,
+    git_provider: spec.repository?.provider ?? null,
+    title: titleOf(conversation),
+    trigger: spec.trigger ?? null,
+    pr_number: [...(spec.prNumbers ?? [])],
+    llm_model: spec.agent?.model ?? null,
+    agent_kind: 'openhands',
+    metrics: metricsView(status?.metrics),
+    parent_conversation_id: parent === undefined ? (spec.parent ?? null) : conversationIdOf(parent),
+    sub_conversation_ids: children.map(conversationIdOf).sort(),
+    public: spec.public ?? false,
+    tags: { ...spec.tags },
+    created_at: wireTime(metadata.creationTimestamp),
+    updated_at: wireTime(updatedAt(conversation)),
+    conversation_url: access === undefined ? null : `${access.agentUrl}/api/conversations/${id}`,
+    session_api_key: access?.sessionKey ?? null,
+  };
+}
+
+function executionStatusOf(status: Conversation['status'], phase: SandboxView['phase']) {
+  if (phase === 'RUNNING') return status?.executionStatus ?? null;
+  if (phase !== 'PAUSED') return null;
+  return status?.interruption !== undefined || status?.executionStatus === 'paused' ? 'paused' : null;
+}
+
+const metricsView = (metrics: NonNullable<Conversation['status']>['metrics']): z.output<typeof metricsSchema> | null =>
+  metrics === undefined
+    ? null
+    : {
+        accumulated_cost: Number(metrics.accumulatedCost ?? 0) || 0,
+        accumulated_token_usage: { prompt_tokens: metrics.promptTokens ?? 0, completion_tokens: metrics.completionTokens ?? 0 },
+      };

@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import type { Conversation, Message } from '../../resources/conversation.ts';
+import { parseUuid } from '../../resources/ids.ts';
+
+/** Set where the client chose the conversation's id itself. */
+export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';
+
+const contentSchema = z.union([
+  z.object({ type: z.literal('text'), text: z.string() }),
+  z.object({ type: z.literal('image'), image_urls: z.array(z.string()) }),
+]);
+
+/** The start request as it is echoed: with defaults filled in, without what was ignored. */
+export const startRequestSchema = z.object({
+  conversation_id: z.string().nullable(),
+  initial_message: z.object({ role: z.string(), content: z.array(contentSchema), run: z.boolean() }).nullable(),
+  selected_repository: z.string().nullable(),
+  selected_branch: z.string().nullable(),
+  git_provider: z.string().nullable(),
+  title: z.string().nullable(),
+  trigger: z.string().nullable(),
+  pr_number: z.array(z.int()),
+  parent_conversation_id: z.string().nullable(),
+  llm_model: z.string().nullable(),
+  agent_type: z.string().nullable(),
+  system_message_suffix: z.string().nullable(),
+  sandbox_id: z.string().nullable(),
+  sandbox_spec_id: z.string().nullable(),
+  public: z.boolean().nullable(),
+});
+
+const messageView = ({ role, content, run }: Message) => ({
+  role,
+  content: content.map(({ type, text, imageUrls }) =>
+    type === 'text' ? { type, text: text ?? '' } : { type, image_urls: [...(imageUrls ?? [])] },
+  ),
+  run,
+});
+
+export function startRequestView({ metadata, spec }: Conversation): z.output<typeof startRequestSchema> {
+  return {
+    conversation_id: metadata.annotations?.[chosenIdAnnotation] === 'true' ? metadata.name : null,
+    initial_message: spec.initialMessage === undefined ? null : messageView(spec.initialMessage),
+    selected_repository: spec.repository?.name ?? null,
+    selected_branch: spec.repository?.branch ?? null,
+    git_provider: spec.repository?.provider ?? null,
+    title: spec.title ?? null,
+    trigger: spec.trigger ?? null,
+    pr_number: [...(spec.prNumbers ?? [])],
+    parent_conversation_id: spec.parent === undefined ? null : (parseUuid(spec.parent) ?? spec.parent),
+    llm_model: spec.agent?.model ?? null,
+    agent_type: spec.agent?.type ?? null,
+    system_message_suffix: spec.agent?.systemMessageSuffix ?? null,
+    sandbox_id: spec.sandboxName ?? null,
+    sandbox_spec_id: spec.templateName,
+    public: spec.public ?? null,
+  };
+}

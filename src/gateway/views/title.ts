@@ -1,0 +1,22 @@
+import type { Conversation } from '../../resources/conversation.ts';
+
+const maxDerivedLength = 80;
+
+/** The first words of a text, on one line, cut between words where that loses little. */
+export function firstWords(text: string, maxLength = maxDerivedLength): string {
+  // Far more than a title needs, far less than a message may have.
+  const line = text.slice(0, 2000).replaceAll(/\s+/g, ' ').trim();
+  if (line.length <= maxLength) return line;
+  // Not through the middle of a surrogate pair.
+  const cut = line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '');
+  const space = cut.lastIndexOf(' ');
+  return `${space > maxLength / 2 ? cut.slice(0, space) : cut}…`;
+}
+
+/** Every conversation has one: the owner's, the agent's, or what its message begins with. */
+export function titleOf({ spec, status }: Conversation): string {
+  const given = spec.title ?? status?.title;
+  if (given !== undefined && given !== '') return given;
+  const text = spec.initialMessage?.content.map((content) => content.text ?? '').join(' ') ?? '';
+  return firstWords(text) || 'New conversation';
+}
