@@ -1,0 +1,99 @@
+import * as z from 'zod/mini';
+import { HttpError } from './http-error.ts';
+
+// The small zod has no words of its own.
+z.config(z.locales.en());
+
+/** Null is the same as absent. */
+const maybe = <T extends z.ZodMiniType>(type: T) => z.nullish(type);
+
+const content = z.union([
+  z.object({ type: z._default(z.literal('text'), 'text'), text: z.string() }),
+  z.object({ type: z.literal('image'), image_urls: z.array(z.string()) }),
+]);
+
+const message = { role: z._default(z.enum(['user', 'system', 'assistant']), 'user'), content: z._default(z.array(content), []) };
+
+const agent = z.object({
+  llm: maybe(
+    z.object({
+      model: maybe(z.string()),
+      base_url: maybe(z.string()),
+      api_key: maybe(z.string()),
+      num_retries: maybe(z.number().check(z.minimum(0), z.maximum(10))),
+    }),
+  ),
+  agent_context: maybe(z.object({ load_project_skills: maybe(z.boolean()), system_message_suffix: maybe(z.string()) })),
+});
+
+const tags = z.record(z.string().check(z.regex(/^[a-z0-9]+$/)), z.string());
+
+export const createBody = z
+  .object({
+    conversation_id: maybe(z.string()),
+    workspace: z.object({ working_dir: z.string().check(z.minLength(1)) }),
+    agent_settings: maybe(agent),
+    agent: maybe(agent),
+    initial_message: maybe(z.object(message)),
+    max_iterations: maybe(z.number().check(z.int(), z.minimum(1), z.maximum(10_000))),
+    tags: maybe(tags),
+    secrets: maybe(z.record(z.string(), z.object({ value: z.string() }))),
+    hook_config: maybe(z.record(z.string(), z.unknown())),
+  })
+  .check(z.refine((body) => (body.agent_settings ?? body.agent) != null, { error: 'agent_settings or agent is required' }));
+export type CreateBody = z.output<typeof createBody>;
+
+export const messageBody = z.object({ ...message, run: z._default(z.boolean(), false) });
+
+export const updateBody = z.object({ title: maybe(z.string().check(z.minLength(1), z.maxLength(200))), tags: maybe(tags) });
+
+export const commandBody = z.object({
+  command: z.string(),
+  cwd: maybe(z.string()),
+  timeout: z._default(z.number().check(z.minimum(1), z.maximum(86_400)), 300),
+});
+
+export const initBody = z.strictObject({
+  session_api_keys: z.array(z.string().check(z.minLength(1))).check(z.minLength(1)),
+  secret_key: maybe(z.string()),
+  conversations_path: maybe(z.string()),
+  bash_events_dir: maybe(z.string()),
+  env: maybe(z.record(z.string(), z.string())),
+  webhooks: maybe(z.array(z.unknown())),
+});
+
+export const skillsBody = z.object({ load_project: z._default(z.boolean(), true), project_dir: maybe(z.string()) });
+
+export const hooksBody = z.object({ project_dir: maybe(z.string()) });
+
+export const eventFilter = z.object({
+  kind: z.optional(z.string()),
+  source: z.optional(z.string()),
+  timestamp__gte: z.optional(z.string()),
+  timestamp__lt: z.optional(z.string()),
+});
+
+const pageLimit = z._default(z.coerce.number().check(z.int(), z.minimum(1), z.maximum(100)), 100);
+
+export const eventSearch = z.extend(eventFilter, {
+  limit: pageLimit,
+  page_id: z.optional(z.string()),
+  sort_order: z._default(z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']), 'TIMESTAMP'),
+});
+export type EventSearch = z.output<typeof eventSearch>;
+
+export const conversationFilter = z.object({
+  status: z.optional(z.enum(['idle', 'running', 'paused', 'waiting_for_confirmation', 'finished', 'error', 'stuck', 'deleting'])),
+});
+
+export const conversationSearch = z.extend(conversationFilter, { limit: pageLimit, page_id: z.optional(z.string()) });
+
+/** Throws the protocol's 422. What was sent is not repeated: it may be a secret. */
+export function parse<T>(type: z.ZodMiniType<T>, value: unknown, place: 'body' | 'query'): T {
+  const result = type.safeParse(value);
+  if (result.success) return result.data;
+  throw new HttpError(
+    422,
+    result.error.issues.map(({ code, path, message: msg }) => ({ type: code, loc: [place, ...path.map(String)], msg })),
+  );
+}

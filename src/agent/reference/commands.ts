@@ -1,0 +1,131 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { BoundedOutput } from './bounded-output.ts';
+import { ProcessGuard } from './process-guard.ts';
+
+export interface CommandOptions {
+  readonly command: string;
+  readonly shell?: 'sh' | 'bash';
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  /** Of each stream, or of both together when they are merged. */
+  readonly maxOutputBytes: number;
+  /** Standard error goes where standard output goes, in the order of arrival. */
+  readonly merged?: boolean;
+  /** Kills the command; `run` rejects with its reason as soon as the command is gone. */
+  readonly signal?: AbortSignal;
+}
+
+export interface CommandResult {
+  /** 128 + n when signal n ended it; -1 when its time was up or it could not be started. */
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly timedOut: boolean;
+}
+
+/** Between SIGTERM and SIGKILL when the time is up. */
+const killDelayMs = 1000;
+/** How long to wait for output after the shell has gone: a descendant in another session may keep the pipe open for ever. */
+const drainMs = 250;
+
+/** Runs shell commands, each in a process group of its own. What it leaves in the background ends with it. */
+export class Commands {
+  readonly #guard = new ProcessGuard();
+  readonly #running = new Set<number>();
+
+  async run(options: CommandOptions): Promise<CommandResult> {
+    options.signal?.throwIfAborted();
+    const folder = await stat(options.cwd).catch(() => undefined);
+    if (folder?.isDirectory() !== true) return notStarted(`working directory ${options.cwd} does not exist`);
+    options.signal?.throwIfAborted();
+    const out = new BoundedOutput(options.maxOutputBytes);
+    const err = options.merged === true ? out : new BoundedOutput(options.maxOutputBytes);
+    const shell = options.shell === 'bash' && existsSync('/bin/bash') ? '/bin/bash' : '/bin/sh';
+    const child = spawn(shell, ['-c', options.command], {
+      cwd: options.cwd,
+      env: options.env,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
+    child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
+    const group = child.pid;
+    if (group === undefined) return notStarted(await startError(child));
+    this.#running.add(group);
+    this.#guard.add(group);
+    const abort = () => kill(group, 'SIGKILL');
+    options.signal?.addEventListener('abort', abort, { once: true });
+    const deadline = killAfter(group, options.timeoutMs);
+    const exitCode = await exitOf(child);
+    const timedOut = deadline.cancel();
+    options.signal?.removeEventListener('abort', abort);
+    kill(group, 'SIGKILL');
+    this.#running.delete(group);
+    this.#guard.remove(group);
+    await drained(child);
+    options.signal?.throwIfAborted();
+    return {
+      exitCode: timedOut ? -1 : exitCode,
+      stdout: out.toString(),
+      stderr: options.merged === true ? '' : err.toString(),
+      timedOut,
+    };
+  }
+
+  /** Kills everything that runs, at once. */
+  close(): void {
+    for (const group of this.#running) kill(group, 'SIGKILL');
+    this.#guard.close();
+  }
+}
+
+/** SIGTERM when the time is up, SIGKILL soon after. `cancel` says whether it was. */
+function killAfter(group: number, timeoutMs: number): { cancel(): boolean } {
+  let passed = false;
+  let timer = setTimeout(() => {
+    passed = true;
+    kill(group, 'SIGTERM');
+    timer = setTimeout(() => kill(group, 'SIGKILL'), killDelayMs);
+  }, timeoutMs);
+  return {
+    cancel: () => {
+      clearTimeout(timer);
+      return passed;
+    },
+  };
+}
+
+const notStarted = (reason: string): CommandResult => ({ exitCode: -1, stdout: '', stderr: reason, timedOut: false });
+
+const startError = (child: ChildProcess): Promise<string> =>
+  new Promise((resolve) => child.once('error', (error) => resolve(`the shell could not be started: ${error.message}`)));
+
+const exitOf = (child: ChildProcess): Promise<number> =>
+  new Promise((resolve) => {
+    child.once('exit', (code, signal) => resolve(code ?? 128 + (signal === null ? 0 : constants.signals[signal])));
+  });
+
+const drained = (child: ChildProcess): Promise<void> =>
+  new Promise((resolve) => {
+    const finish = () => {
+      clearTimeout(timer);
+      child.stdout?.destroy();
+      child.stderr?.destroy();
+      resolve();
+    };
+    const timer = setTimeout(finish, drainMs);
+    child.once('close', finish);
+    if (child.stdout?.closed === true && child.stderr?.closed === true) finish();
+  });
+
+function kill(processGroup: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-processGroup, signal);
+  } catch {
+    // Gone already.
+  }
+}

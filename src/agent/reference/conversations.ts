@@ -1,0 +1,132 @@
+import { mkdir, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Commands } from './commands.ts';
+import { Conversation, type ConversationHost, type NewMessage } from './conversation.ts';
+import { unfinishedPrefix } from './durable-files.ts';
+import { HttpError } from './http-error.ts';
+import { LlmProgram, type LlmSettings } from './llm-program.ts';
+import type { Meta } from './meta.ts';
+import { scriptProgram } from './script-program.ts';
+import type { SecretBox } from './secret-box.ts';
+import { commandEnvironment } from './settings.ts';
+
+export interface ConversationsOptions {
+  readonly path: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly secretBox: SecretBox;
+  readonly commands: Commands;
+  readonly maxConcurrentRuns: number;
+  readonly touch: () => void;
+  readonly onError: (message: string, error: unknown) => void;
+}
+
+const defaultRetries = 2;
+const folderName = /^[0-9a-f]{32}$/;
+
+/** All conversations of the server. */
+export class Conversations {
+  readonly #options: ConversationsOptions;
+  readonly #host: ConversationHost;
+  readonly #all = new Map<string, Conversation>();
+  readonly #creating = new Map<string, Promise<Conversation>>();
+
+  private constructor(options: ConversationsOptions) {
+    this.#options = options;
+    this.#host = {
+      commands: options.commands,
+      touch: options.touch,
+      onError: options.onError,
+      programFor: (meta) => {
+        const llm = this.#llmOf(meta);
+        return llm === undefined ? scriptProgram : new LlmProgram(llm);
+      },
+      environmentFor: (meta, command) => this.#environmentFor(meta, command),
+    };
+  }
+
+  static async open(options: ConversationsOptions): Promise<Conversations> {
+    const conversations = new Conversations(options);
+    await mkdir(options.path, { recursive: true });
+    for (const name of await readdir(options.path)) {
+      if (name.startsWith(unfinishedPrefix)) await rm(join(options.path, name), { recursive: true, force: true });
+      if (folderName.test(name)) await conversations.#load(name);
+    }
+    return conversations;
+  }
+
+  get(id: string): Conversation | undefined {
+    return this.#all.get(id);
+  }
+
+  /** Newest first. */
+  list(): readonly Conversation[] {
+    return [...this.#all.values()].sort((a, b) => (a.meta.createdAt < b.meta.createdAt ? 1 : -1));
+  }
+
+  /** However often and however concurrently it is called with one id, there is one conversation with one first message. */
+  async create(meta: Meta, message: NewMessage | undefined): Promise<{ readonly conversation: Conversation; readonly created: boolean }> {
+    const present = this.#all.get(meta.id) ?? (await this.#creating.get(meta.id));
+    if (present !== undefined) return { conversation: present, created: false };
+    if (message !== undefined) this.assertRoomForRun('Conversation run limit reached. Retry the request later.');
+    const creating = Conversation.create(join(this.#options.path, meta.id), meta, message, this.#host);
+    this.#creating.set(meta.id, creating);
+    try {
+      const conversation = await creating;
+      this.#all.set(meta.id, conversation);
+      return { conversation, created: true };
+    } finally {
+      this.#creating.delete(meta.id);
+    }
+  }
+
+  async delete(conversation: Conversation): Promise<void> {
+    this.#all.delete(conversation.meta.id);
+    await conversation.delete();
+  }
+
+  hasRoomForRun(): boolean {
+    return [...this.#all.values()].filter(({ status }) => status === 'running').length < this.#options.maxConcurrentRuns;
+  }
+
+  assertRoomForRun(detail: string): void {
+    if (!this.hasRoomForRun()) throw new HttpError(429, detail);
+  }
+
+  /** Running ones become paused, their commands are killed. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#creating.values()].map((creating) => creating.catch(() => undefined)));
+    await Promise.all([...this.#all.values()].map((conversation) => conversation.close()));
+  }
+
+  async #load(name: string): Promise<void> {
+    try {
+      this.#all.set(name, await Conversation.load(join(this.#options.path, name), this.#host));
+    } catch (error) {
+      // The others must not suffer from it, and somebody may want to repair it.
+      this.#options.onError(`conversation ${name} can not be read and is left as it is`, error);
+    }
+  }
+
+  /**
+   * The request's settings before those of the environment. A key of the environment goes only to the endpoint of the environment:
+   * who creates a conversation must not have it sent elsewhere.
+   */
+  #llmOf({ llm }: Meta): LlmSettings | undefined {
+    const { env, secretBox } = this.#options;
+    const present = (name: string) => (env[name] === '' ? undefined : env[name]);
+    const model = llm?.model ?? present('LLM_MODEL');
+    const ownKey = llm?.sealedApiKey === undefined ? undefined : secretBox.open(llm.sealedApiKey);
+    const apiKey = ownKey ?? (llm?.baseUrl === undefined ? present('LLM_API_KEY') : undefined);
+    const baseUrl = llm?.baseUrl ?? present('LLM_BASE_URL');
+    if (model === undefined || (apiKey === undefined && baseUrl === undefined)) return undefined;
+    return { model: model.replace(/^openai\//, ''), baseUrl, apiKey, retries: llm?.retries ?? defaultRetries };
+  }
+
+  #environmentFor(meta: Meta, command: string) {
+    const secrets = Object.entries(meta.sealedSecrets).map(([name, sealed]) => [name, this.#options.secretBox.open(sealed) ?? ''] as const);
+    return {
+      env: { ...commandEnvironment(this.#options.env), ...Object.fromEntries(secrets.filter(([name]) => command.includes(name))) },
+      hidden: secrets.map(([, value]) => value).filter((value) => value !== ''),
+    };
+  }
+}

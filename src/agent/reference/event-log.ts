@@ -1,0 +1,174 @@
+import { open, readFile, truncate } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { eventTime, microsecondsOf, type AgentEvent, type EventBody } from './events.ts';
+
+/** What is kept in memory of an event; the rest is read from the file when somebody asks. */
+export interface LogEntry {
+  readonly id: string;
+  readonly kind: AgentEvent['kind'];
+  readonly source: AgentEvent['source'];
+  readonly timestamp: string;
+  readonly toolCallId: string | undefined;
+  readonly offset: number;
+  readonly length: number;
+}
+
+export interface Draft {
+  readonly event: EventBody;
+  /** Chosen by who needs to know it beforehand. */
+  readonly id?: string;
+  /** All of the user's messages at positions below this one have been dealt with. Stored with the event, never sent. */
+  readonly handledThrough?: number;
+}
+
+/** One line of the file. */
+interface Line {
+  readonly event: AgentEvent;
+  readonly handledThrough?: number;
+}
+
+type Listener = (events: readonly AgentEvent[]) => void;
+
+/** The first content of a log that does not exist yet. */
+export function initialLog(drafts: readonly Draft[]): string {
+  return render(drafts, { lastMicroseconds: 0, lastId: undefined }).text;
+}
+
+/**
+ * The events of a conversation, and the only record of its state: a file of JSON lines to which is appended, each append flushed to
+ * the disk before anybody hears of it. A last line that a crash has cut off is dropped when the log is opened.
+ */
+export class EventLog {
+  readonly #path: string;
+  readonly #entries: LogEntry[] = [];
+  readonly #positions = new Map<string, number>();
+  readonly #listeners = new Set<Listener>();
+  #apply: (event: AgentEvent) => void = () => undefined;
+  #sizeBytes = 0;
+  #lastMicroseconds = 0;
+  #handledThrough = 0;
+  #tail: Promise<unknown> = Promise.resolve();
+
+  private constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** `apply` is called for every event, those of the file first, before listeners and before the next append decides. */
+  static async open(path: string, apply: (event: AgentEvent) => void): Promise<EventLog> {
+    const log = new EventLog(path);
+    log.#apply = apply;
+    const content = await readFile(path);
+    let start = 0;
+    for (let end = content.indexOf(10); end !== -1; end = content.indexOf(10, start)) {
+      const line = JSON.parse(content.toString('utf8', start, end)) as Line;
+      log.#remember(line, end + 1 - start);
+      start = end + 1;
+    }
+    if (start < content.length) await truncate(path, start);
+    return log;
+  }
+
+  get entries(): readonly LogEntry[] {
+    return this.#entries;
+  }
+
+  /** All of the user's messages at positions below this one have been dealt with. */
+  get handledThrough(): number {
+    return this.#handledThrough;
+  }
+
+  get last(): LogEntry | undefined {
+    return this.#entries.at(-1);
+  }
+
+  positionOf(id: string): number | undefined {
+    return this.#positions.get(id);
+  }
+
+  /**
+   * Appends what `decide` says, all or nothing. It is asked when all earlier appends are done, so it can rely on the state that
+   * it sees. Throws when the file can't be written, and then nothing has happened.
+   */
+  append(decide: () => readonly Draft[]): Promise<readonly AgentEvent[]> {
+    const result = this.#tail.then(() => this.#write(decide()));
+    this.#tail = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Everything asked for so far is on the disk. */
+  async settled(): Promise<void> {
+    await this.#tail;
+  }
+
+  async read(entries: readonly LogEntry[]): Promise<readonly AgentEvent[]> {
+    if (entries.length === 0) return [];
+    const handle = await open(this.#path, 'r');
+    try {
+      const events: AgentEvent[] = [];
+      for (const { offset, length } of entries) {
+        const { buffer, bytesRead } = await handle.read(Buffer.alloc(length), 0, length, offset);
+        events.push((JSON.parse(buffer.toString('utf8', 0, bytesRead)) as Line).event);
+      }
+      return events;
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Called in order with what has been stored. Returns the remover. */
+  subscribe(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async #write(drafts: readonly Draft[]): Promise<readonly AgentEvent[]> {
+    if (drafts.length === 0) return [];
+    const { text, lines, lengths } = render(drafts, { lastMicroseconds: this.#lastMicroseconds, lastId: this.last?.id });
+    const handle = await open(this.#path, 'r+');
+    try {
+      await handle.write(text, this.#sizeBytes, 'utf8');
+      await handle.datasync();
+    } catch (error) {
+      // The next append writes over what is left, but a restart must not find it.
+      await handle.truncate(this.#sizeBytes).catch(() => undefined);
+      throw error;
+    } finally {
+      await handle.close();
+    }
+    lines.forEach((line, index) => this.#remember(line, lengths[index] ?? 0));
+    const events = lines.map(({ event }) => event);
+    for (const listener of this.#listeners) listener(events);
+    return events;
+  }
+
+  #remember({ event, handledThrough }: Line, length: number): void {
+    const { id, kind, source, timestamp } = event;
+    this.#positions.set(id, this.#entries.length);
+    this.#entries.push({
+      id,
+      kind,
+      source,
+      timestamp,
+      toolCallId: 'tool_call_id' in event ? event.tool_call_id : undefined,
+      offset: this.#sizeBytes,
+      length,
+    });
+    this.#sizeBytes += length;
+    this.#lastMicroseconds = microsecondsOf(timestamp);
+    if (handledThrough !== undefined) this.#handledThrough = handledThrough;
+    this.#apply(event);
+  }
+}
+
+/** Times go up even where the clock stands still or was set back, so that sorting by time is sorting by order. */
+function render(drafts: readonly Draft[], after: { readonly lastMicroseconds: number; readonly lastId: string | undefined }) {
+  let { lastMicroseconds, lastId } = after;
+  const lines = drafts.map(({ event, id = randomUUID(), handledThrough }): Line => {
+    lastMicroseconds = Math.max(Date.now() * 1000, lastMicroseconds + 1);
+    const head = { id, timestamp: eventTime(lastMicroseconds), ...(lastId === undefined ? {} : { parent_id: lastId }) };
+    lastId = id;
+    return { event: { ...head, ...event }, ...(handledThrough === undefined ? {} : { handledThrough }) };
+  });
+  const texts = lines.map((line) => `${JSON.stringify(line)}\n`);
+  return { lines, text: texts.join(''), lengths: texts.map((text) => Buffer.byteLength(text)) };
+}

@@ -1,0 +1,63 @@
+import type { ChatCompletionMessageParam } from 'openai/resources/chat/completions';
+import { textOf, type ActionEvent, type AgentEvent } from './events.ts';
+
+type ToolMessage = Extract<ChatCompletionMessageParam, { role: 'tool' }>;
+
+/** Characters of old tool results that may go to the model; beyond it the oldest are left out. */
+const maxToolCharacters = 400_000;
+
+/**
+ * The events as a model wants to see them. A provider refuses a call without its result and anything between the two, so a message
+ * that came while a command ran stands after its result, and a call without result is left out.
+ */
+export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageParam[] {
+  const messages: ChatCompletionMessageParam[] = [];
+  let open: { readonly action: ActionEvent; readonly waiting: ChatCompletionMessageParam[] } | undefined;
+  const answer = (toolCallId: string, content: string) => {
+    if (open?.action.tool_call_id !== toolCallId) return;
+    messages.push(callOf(open.action), { role: 'tool', tool_call_id: toolCallId, content }, ...open.waiting);
+    open = undefined;
+  };
+  for (const event of events) {
+    if (event.kind === 'MessageEvent') {
+      const content = textOf(event.llm_message.content);
+      (open?.waiting ?? messages).push({ role: event.source === 'user' ? 'user' : 'assistant', content });
+    } else if (event.kind === 'ActionEvent') {
+      messages.push(...(open?.waiting ?? []));
+      open = { action: event, waiting: [] };
+    } else if (event.kind === 'ObservationEvent') {
+      answer(event.tool_call_id, resultOf(event.observation));
+    } else if (event.kind === 'AgentErrorEvent') {
+      answer(event.tool_call_id, event.error);
+    }
+  }
+  messages.push(...(open?.waiting ?? []));
+  return forgetOldResults(messages);
+}
+
+function callOf(action: ActionEvent): ChatCompletionMessageParam {
+  const { id, name, arguments: args } = action.tool_call;
+  return {
+    role: 'assistant',
+    content: action.thought.length === 0 ? null : textOf(action.thought),
+    tool_calls: [{ id, type: 'function', function: { name, arguments: args } }],
+  };
+}
+
+function resultOf(observation: Extract<AgentEvent, { kind: 'ObservationEvent' }>['observation']): string {
+  const text = textOf(observation.content);
+  if (observation.kind === 'FinishObservation') return text;
+  return `${text}\n[${observation.timeout ? 'timed out, ' : ''}exit code ${observation.exit_code}]`;
+}
+
+function forgetOldResults(messages: readonly ChatCompletionMessageParam[]): ChatCompletionMessageParam[] {
+  let room = maxToolCharacters;
+  return messages
+    .toReversed()
+    .map((message) => {
+      if (message.role !== 'tool' || typeof message.content !== 'string') return message;
+      room -= message.content.length;
+      return room >= 0 ? message : ({ ...message, content: '[old output left out]' } satisfies ToolMessage);
+    })
+    .toReversed();
+}

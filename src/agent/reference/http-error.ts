@@ -1,0 +1,12 @@
+/** An answer that is not a success. `detail` is shown as it is. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
+  readonly status: number;
+  readonly detail: unknown;
+
+  constructor(status: number, detail: unknown) {
+    super(typeof detail === 'string' ? detail : `status ${status}`);
+    this.status = status;
+    this.detail = detail;
+  }
+}

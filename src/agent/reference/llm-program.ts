@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type OpenAI from 'openai';
+import type { ChatCompletion, ChatCompletionMessageToolCall, ChatCompletionTool } from 'openai/resources/chat/completions';
+import * as z from 'zod/mini';
+import { agentMessage, textContent, type EventBody, type Stats } from './events.ts';
+import type { Draft } from './event-log.ts';
+import { historyOf } from './history.ts';
+import { llmFailureOf } from './llm-errors.ts';
+import { RunFailure, type Program, type Run } from './program.ts';
+import { terminalAction, terminalObservation } from './tool-events.ts';
+
+export interface LlmSettings {
+  readonly model: string;
+  readonly baseUrl: string | undefined;
+  readonly apiKey: string | undefined;
+  readonly retries: number;
+}
+
+const requestTimeoutMs = 300_000;
+const defaultTimeoutSeconds = 120;
+const maxTimeoutSeconds = 1800;
+const maxSkillCharacters = 32_768;
+/** As often as this the same command in a row is a loop. */
+const stuckAfter = 4;
+
+const prompt = (workingDir: string) =>
+  `You are a software agent. You work in ${workingDir} by running shell commands with the terminal tool. Each command runs in a fresh \
+/bin/sh there, without a terminal and without input. Look before you change something, and check what you have done. When the task \
+is done, or can not be done, call finish with a short report.`;
+
+const tools: ChatCompletionTool[] = [
+  {
+    type: 'function',
+    function: {
+      name: 'terminal',
+      description: 'Runs a shell command and returns its output and exit code.',
+      parameters: {
+        type: 'object',
+        properties: {
+          command: { type: 'string' },
+          timeout: { type: 'integer', description: `Seconds, ${defaultTimeoutSeconds} by default.` },
+        },
+        required: ['command'],
+      },
+    },
+  },
+  {
+    type: 'function',
+    function: {
+      name: 'finish',
+      description: 'Ends the work on the task.',
+      parameters: { type: 'object', properties: { message: { type: 'string' } }, required: ['message'] },
+    },
+  },
+];
+
+const terminalArguments = z.object({
+  command: z.string(),
+  timeout: z._default(z.number().check(z.minimum(1), z.maximum(maxTimeoutSeconds)), defaultTimeoutSeconds),
+});
+const finishArguments = z.object({ message: z.string() });
+
+/** Works on the task with a model behind an OpenAI-compatible chat completions API: one tool call at a time, until it says it is done. */
+export class LlmProgram implements Program {
+  readonly #settings: LlmSettings;
+
+  constructor(settings: LlmSettings) {
+    this.#settings = settings;
+  }
+
+  async work(run: Run): Promise<void> {
+    if (run.pendingMessages().length === 0) return;
+    // Only here: it costs 25 ms and 5 MB that an agent without a model does not need.
+    const { default: Client } = await import('openai');
+    const { baseUrl, apiKey, retries } = this.#settings;
+    const client = new Client({ baseURL: baseUrl ?? null, apiKey: apiKey ?? 'none', maxRetries: retries, timeout: requestTimeoutMs });
+    const commands: string[] = [];
+    for (let iteration = 0; iteration < run.maxIterations; iteration += 1) {
+      run.checkpoint();
+      if (await this.#step(run, client, commands)) return;
+      if (commands.length >= stuckAfter && new Set(commands.slice(-stuckAfter)).size === 1) throw stuck();
+    }
+    throw new RunFailure('MaxIterationsReached', `The agent has reached the limit of ${run.maxIterations} steps without finishing.`, {
+      classification: { kind: 'agent_action', retryable: true, user_action: 'none' },
+    });
+  }
+
+  /** One answer of the model and what it asks for. True when the work is done. */
+  async #step(run: Run, client: OpenAI, commands: string[]): Promise<boolean> {
+    const seen = run.log.entries.length;
+    const { completion, stats } = await this.#ask(run, client);
+    const message = completion.choices[0]?.message;
+    const text = message?.content ?? '';
+    const [call] = message?.tool_calls ?? [];
+    if (call === undefined) {
+      await run.append({ event: agentMessage(text === '' ? '(The model gave an empty answer.)' : text), handledThrough: seen }, stats);
+      return true;
+    }
+    // Further calls of the same answer are not done and not recorded; the model asks for them again when it still wants them.
+    return this.#act(run, { call, thought: text, responseId: completion.id, seen, stats }, commands);
+  }
+
+  async #ask(run: Run, client: OpenAI): Promise<{ completion: ChatCompletion; stats: Draft }> {
+    const messages = historyOf(await run.log.read(run.log.entries.filter(({ kind }) => kind !== 'ConversationStateUpdateEvent')));
+    const body = {
+      model: this.#settings.model,
+      messages: [{ role: 'system' as const, content: await systemPrompt(run) }, ...messages],
+      tools,
+    };
+    try {
+      const completion = await client.chat.completions.create(body, { signal: run.signal });
+      return { completion, stats: { event: statsUpdate(run.stats, completion) } };
+    } catch (error) {
+      run.signal.throwIfAborted();
+      throw llmFailureOf(error);
+    }
+  }
+
+  async #act(
+    run: Run,
+    step: {
+      readonly call: ChatCompletionMessageToolCall;
+      readonly thought: string;
+      readonly responseId: string;
+      readonly seen: number;
+      readonly stats: Draft;
+    },
+    commands: string[],
+  ): Promise<boolean> {
+    const { call, thought, responseId, seen, stats } = step;
+    const name = call.type === 'function' ? call.function.name : call.type;
+    const given = call.type === 'function' ? parseJson(call.function.arguments) : undefined;
+    const actionId = randomUUID();
+    const terminal = name === 'terminal' ? terminalArguments.safeParse(given).data : undefined;
+    if (terminal !== undefined) {
+      commands.push(terminal.command);
+      const { command, timeout: timeoutSeconds } = terminal;
+      const action = { toolCallId: call.id, responseId, thought, command, timeoutSeconds };
+      await run.append({ id: actionId, event: terminalAction(action) }, stats);
+      const result = await run.execute({ command, timeoutSeconds });
+      await run.append({ event: terminalObservation(action, actionId, run.workingDir, result) });
+      return false;
+    }
+    const finish = name === 'finish' ? finishArguments.safeParse(given).data : undefined;
+    const base = {
+      kind: 'ActionEvent',
+      source: 'agent',
+      thought: thought === '' ? [] : textContent(thought),
+      tool_name: name,
+      tool_call_id: call.id,
+      tool_call: { id: call.id, name, arguments: JSON.stringify(given ?? {}), origin: 'completion' },
+      llm_response_id: responseId,
+      security_risk: 'UNKNOWN',
+    } as const;
+    if (finish !== undefined) {
+      const observation = { kind: 'FinishObservation', content: textContent(finish.message), is_error: false } as const;
+      await run.append(
+        { id: actionId, event: { ...base, action: { kind: 'FinishAction', message: finish.message } } },
+        {
+          event: {
+            kind: 'ObservationEvent',
+            source: 'environment',
+            action_id: actionId,
+            tool_name: name,
+            tool_call_id: call.id,
+            observation,
+          },
+          handledThrough: seen,
+        },
+        stats,
+      );
+      return true;
+    }
+    commands.push(`${name} ${JSON.stringify(given)}`);
+    const error = `There is no tool ${name} that takes these arguments. Use terminal {command, timeout?} or finish {message}.`;
+    await run.append(
+      { id: actionId, event: { ...base, action: null } },
+      { event: { kind: 'AgentErrorEvent', source: 'agent', tool_name: name, tool_call_id: call.id, error } },
+      stats,
+    );
+    return false;
+  }
+}
+
+const stuck = () =>
+  new RunFailure('Stuck', `The agent has done the same ${stuckAfter} times in a row.`, {
+    classification: { kind: 'agent_action', retryable: false, user_action: 'none' },
+    status: 'stuck',
+  });
+
+async function systemPrompt(run: Run): Promise<string> {
+  const rules = run.loadProjectSkills ? await readFile(join(run.workingDir, 'AGENTS.md'), 'utf8').catch(() => '') : '';
+  return [
+    prompt(run.workingDir),
+    ...(rules === '' ? [] : [`The repository's own rules (AGENTS.md):\n${rules.slice(0, maxSkillCharacters)}`]),
+    ...(run.systemMessageSuffix === undefined ? [] : [run.systemMessageSuffix]),
+  ].join('\n\n');
+}
+
+function statsUpdate(stats: Stats, { usage }: ChatCompletion): EventBody {
+  const before = stats.usage_to_metrics['default']?.accumulated_token_usage;
+  return {
+    kind: 'ConversationStateUpdateEvent',
+    source: 'environment',
+    key: 'stats',
+    value: {
+      usage_to_metrics: {
+        default: {
+          // What a token costs is not known here.
+          accumulated_cost: 0,
+          accumulated_token_usage: {
+            prompt_tokens: (before?.prompt_tokens ?? 0) + (usage?.prompt_tokens ?? 0),
+            completion_tokens: (before?.completion_tokens ?? 0) + (usage?.completion_tokens ?? 0),
+          },
+        },
+      },
+    },
+  };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

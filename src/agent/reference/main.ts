@@ -1,0 +1,37 @@
+import { ReferenceServer } from './server.ts';
+import { loadSettings, SettingsError } from './settings.ts';
+
+/** A pod is killed some time after SIGTERM; what is not stored by then won't be. */
+const stopDeadlineMs = 1800;
+
+const log = (message: string, error?: unknown): void => {
+  const detail = error === undefined ? {} : { error: error instanceof Error ? (error.stack ?? error.message) : error };
+  process.stderr.write(`${JSON.stringify({ timestamp: new Date().toISOString(), message, ...detail })}\n`);
+};
+
+async function main(): Promise<void> {
+  const server = new ReferenceServer({ settings: loadSettings(process.argv.slice(2), process.env), log });
+  const stop = (signal: string) => {
+    log(`stopping on ${signal}`);
+    setTimeout(() => process.exit(1), stopDeadlineMs).unref();
+    server.stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log('stopping failed', error);
+        process.exit(1);
+      },
+    );
+  };
+  process.once('SIGTERM', stop);
+  process.once('SIGINT', stop);
+  const { address, port } = await server.start();
+  log(`listening on ${address.includes(':') ? `[${address}]` : address}:${port}`);
+}
+
+try {
+  await main();
+} catch (error) {
+  // A wrong setting needs no stack.
+  log('the reference agent did not start', error instanceof SettingsError ? error.message : error);
+  process.exitCode = 2;
+}

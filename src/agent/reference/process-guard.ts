@@ -1,0 +1,52 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+
+/** Reads process groups that come (+) and go (-); when its input ends, because the server is no more, it kills those that are left. */
+const script = `
+groups=
+while read -r sign group; do
+  case $sign in
+    +) groups="$groups $group" ;;
+    -) rest=; for each in $groups; do [ "$each" = "$group" ] || rest="$rest $each"; done; groups=$rest ;;
+  esac
+done
+for each in $groups; do kill -KILL -- "-$each"; done 2>/dev/null`;
+
+/**
+ * Commands end with the server, even when it is killed without a chance to do anything about it: a small shell holds the other end
+ * of a pipe and does it then. Started with the first command.
+ */
+export class ProcessGuard {
+  #shell: ChildProcess | undefined;
+
+  add(processGroup: number): void {
+    this.#tell(`+ ${processGroup}\n`);
+  }
+
+  remove(processGroup: number): void {
+    this.#tell(`- ${processGroup}\n`);
+  }
+
+  /** Kills what is still registered. */
+  close(): void {
+    this.#shell?.stdin?.end();
+    this.#shell = undefined;
+  }
+
+  #tell(line: string): void {
+    this.#shell ??= this.#start();
+    this.#shell.stdin?.write(line);
+  }
+
+  #start(): ChildProcess {
+    // In a session of its own: a signal for the server's process group must not take the guard along.
+    const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'], env: {} });
+    const forget = () => {
+      if (this.#shell === shell) this.#shell = undefined;
+    };
+    shell.on('error', forget);
+    shell.on('exit', forget);
+    shell.stdin.on('error', forget);
+    shell.unref();
+    return shell;
+  }
+}

@@ -1,0 +1,59 @@
+import type { IncomingMessage } from 'node:http';
+
+export interface Call {
+  readonly request: IncomingMessage;
+  readonly url: URL;
+  /** What stands in the path at `:id`, decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  /** The JSON body; undefined when there is none. */
+  body(): Promise<unknown>;
+}
+
+export interface Answer {
+  readonly status?: number;
+  readonly body: unknown;
+}
+
+export type Handler = (call: Call) => Answer | Promise<Answer>;
+
+interface Route {
+  readonly method: string;
+  readonly segments: readonly string[];
+  readonly handler: Handler;
+}
+
+/** A method and a path with `:parameters`, as in `GET /api/conversations/:id`. */
+export class Router {
+  readonly #routes: Route[] = [];
+
+  on(route: `${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`, handler: Handler): void {
+    const [method = '', path = ''] = route.split(' ');
+    this.#routes.push({ method, segments: segmentsOf(path), handler });
+  }
+
+  /** Routes are tried in the order in which they came. `other-method`: the path is known. */
+  find(method: string, path: string): { readonly handler: Handler; readonly params: Record<string, string> } | 'other-method' | undefined {
+    const segments = segmentsOf(path);
+    let known = false;
+    for (const route of this.#routes) {
+      const params = match(route.segments, segments);
+      if (params === undefined) continue;
+      if (route.method === method) return { handler: route.handler, params };
+      known = true;
+    }
+    return known ? 'other-method' : undefined;
+  }
+}
+
+const segmentsOf = (path: string): readonly string[] => path.split('/').filter((segment) => segment !== '');
+
+function match(pattern: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
+  if (pattern.length !== segments.length) return undefined;
+  const params: Record<string, string> = {};
+  for (const [index, part] of pattern.entries()) {
+    const segment = segments[index] ?? '';
+    if (part.startsWith(':')) params[part.slice(1)] = segment;
+    else if (part !== segment) return undefined;
+  }
+  return params;
+}

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import { shellBlocksOf, type CodeBlock } from './code-blocks.ts';
+import { agentMessage, textOf } from './events.ts';
+import type { Program, Run } from './program.ts';
+import { terminalAction, terminalObservation } from './tool-events.ts';
+
+const blockTimeoutSeconds = 600;
+
+/** Exit codes by block; undefined: begun, and cut off by a restart or an interrupt. */
+type Outcomes = Map<number, number | undefined>;
+
+/**
+ * What the agent does without a model: it says so, and runs the shell code blocks of each message one after another, each in a
+ * shell of its own. It stops at the first block that fails, because later ones usually build on it, and says which were not run.
+ * A block that was cut off is never run again; the ones after it are.
+ */
+export const scriptProgram: Program = {
+  work: async (run) => {
+    for (let [position] = run.pendingMessages(); position !== undefined; [position] = run.pendingMessages()) {
+      run.checkpoint();
+      await answer(run, position);
+    }
+  },
+};
+
+async function answer(run: Run, position: number): Promise<void> {
+  const [message] = await run.log.read(run.log.entries.slice(position, position + 1));
+  const text = message?.kind === 'MessageEvent' ? textOf(message.llm_message.content) : '';
+  const blocks = shellBlocksOf(text);
+  if (message === undefined || blocks.length === 0) {
+    await run.append({
+      event: agentMessage(`${noModel} I can only run shell code blocks, and the message has none.`),
+      handledThrough: position + 1,
+    });
+    return;
+  }
+  const outcomes = await outcomesOf(run, message.id);
+  for (const [index, block] of blocks.entries()) {
+    if (!outcomes.has(index)) {
+      run.checkpoint();
+      outcomes.set(index, await runBlock(run, message.id, { index, block, count: blocks.length }));
+    }
+    if ((outcomes.get(index) ?? 0) !== 0) break;
+  }
+  await run.append({ event: agentMessage(summaryOf(blocks, outcomes)), handledThrough: position + 1 });
+}
+
+const noModel = 'No model is configured.';
+
+const callIdOf = (messageId: string, index: number): string => `call-${messageId}-${index}`;
+
+async function runBlock(
+  run: Run,
+  messageId: string,
+  { index, block, count }: { readonly index: number; readonly block: CodeBlock; readonly count: number },
+): Promise<number> {
+  const call = {
+    toolCallId: callIdOf(messageId, index),
+    responseId: `script-${messageId}`,
+    thought: `Code block ${index + 1} of ${count}.`,
+    command: block.code,
+    timeoutSeconds: blockTimeoutSeconds,
+  };
+  const actionId = randomUUID();
+  const plan = `${noModel} I run the ${count === 1 ? 'shell code block' : `${count} shell code blocks`} of the message in ${run.workingDir}.`;
+  await run.append(...(index === 0 ? [{ event: agentMessage(plan) }] : []), { id: actionId, event: terminalAction(call) });
+  const result = await run.execute({ command: block.code, shell: block.shell, timeoutSeconds: blockTimeoutSeconds });
+  await run.append({ event: terminalObservation(call, actionId, run.workingDir, result) });
+  return result.exitCode;
+}
+
+/** What the log says about the blocks of a message, from this process or an earlier one. */
+async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
+  const prefix = callIdOf(messageId, 0).slice(0, -1);
+  const outcomes: Outcomes = new Map();
+  for (const event of await run.log.read(run.log.entries.filter(({ toolCallId }) => toolCallId?.startsWith(prefix)))) {
+    const index = 'tool_call_id' in event ? Number(event.tool_call_id.slice(prefix.length)) : NaN;
+    const exitCode =
+      event.kind === 'ObservationEvent' && event.observation.kind === 'TerminalObservation' ? event.observation.exit_code : undefined;
+    outcomes.set(index, exitCode);
+  }
+  return outcomes;
+}
+
+function summaryOf(blocks: readonly CodeBlock[], outcomes: Outcomes): string {
+  const lines = blocks.map(({ code }, index) => {
+    const firstLine = code.trim().split('\n', 1)[0] ?? '';
+    const exitCode = outcomes.get(index);
+    const outcome = !outcomes.has(index) ? 'not run' : exitCode === undefined ? 'interrupted' : `exit code ${exitCode}`;
+    return `${index + 1}. \`${firstLine.slice(0, 80)}\`: ${outcome}`;
+  });
+  const failed = [...outcomes].find(([, exitCode]) => (exitCode ?? 0) !== 0);
+  const end =
+    failed === undefined ? 'All blocks that were not interrupted succeeded.' : `Block ${failed[0] + 1} failed, so I stopped there.`;
+  return `${end}\n\n${lines.join('\n')}`;
+}

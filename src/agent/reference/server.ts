@@ -1,0 +1,241 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { randomUUID } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
+import { acceptsKey } from './access.ts';
+import { commandBody, hooksBody, initBody, parse, skillsBody } from './bodies.ts';
+import { Commands } from './commands.ts';
+import { conversationRoutes, type Ready } from './conversation-routes.ts';
+import { Conversations } from './conversations.ts';
+import { HttpError } from './http-error.ts';
+import { Router, type Answer } from './router.ts';
+import { SecretBox } from './secret-box.ts';
+import { commandEnvironment, type Settings } from './settings.ts';
+import { projectHooks, projectSkills } from './skills.ts';
+import { Sockets } from './sockets.ts';
+
+/** The protocol's version that this server speaks a subset of. */
+const version = '1.58.0';
+const maxBodyBytes = 8 * 1024 * 1024;
+const maxCommandOutputBytes = 8 * 1024 * 1024;
+
+interface ReadyState extends Ready {
+  readonly sessionKeys: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** What the server knows once it has its keys. */
+interface Keys {
+  readonly sessionKeys: readonly string[];
+  readonly secretKey: string;
+  readonly conversationsPath: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export class ReferenceServer {
+  readonly #settings: Settings;
+  readonly #commands = new Commands();
+  readonly #router = new Router();
+  readonly #sockets: Sockets;
+  readonly #server: Server;
+  readonly #log: (message: string, error?: unknown) => void;
+  readonly #startedMs = performance.now();
+  #lastActivityMs = performance.now();
+  #ready: ReadyState | undefined;
+  #initialising: Promise<void> | undefined;
+
+  constructor({ settings, log }: { readonly settings: Settings; readonly log: (message: string, error?: unknown) => void }) {
+    this.#settings = settings;
+    this.#log = log;
+    // An import of node:http also loads what browsers have for HTTP: 15 MB and 20 ms.
+    this.#server = process.getBuiltinModule('node:http').createServer((request, response) => void this.#serve(request, response));
+    this.#sockets = new Sockets({
+      accepts: (key) => this.#accepts(key),
+      find: (id) => this.#ready?.conversations.get(id),
+      log,
+    });
+    this.#server.on('upgrade', (request, socket, head) => void this.#sockets.upgrade(request, socket, head));
+    this.#addRoutes();
+  }
+
+  /** Resolves when it accepts connections. */
+  async start(): Promise<AddressInfo> {
+    const { deferredInit, sessionKeys, secretKey, conversationsPath, env, host, port } = this.#settings;
+    if (!deferredInit) {
+      await this.#makeReady({ sessionKeys, secretKey: secretKey ?? sessionKeys[0] ?? '', conversationsPath, env });
+    }
+    await new Promise<void>((listening, failed) => {
+      this.#server.once('error', failed);
+      this.#server.listen(port, host, listening);
+    });
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
+    return address;
+  }
+
+  /** Running conversations become paused, commands are killed, connections closed. */
+  async stop(): Promise<void> {
+    this.#server.close();
+    await this.#initialising?.catch(() => undefined);
+    await this.#ready?.conversations.close();
+    this.#commands.close();
+    this.#sockets.close();
+    this.#server.closeAllConnections();
+  }
+
+  #addRoutes(): void {
+    const on = this.#router.on.bind(this.#router);
+    on('GET /alive', () => ({ body: { status: 'ok' } }));
+    on('GET /health', () => ({ body: { status: 'ok' } }));
+    on('GET /ready', () => ({ body: { status: 'ready' } }));
+    on('GET /server_info', () => ({ body: this.#serverInfo() }));
+    on('GET /', () => ({ body: this.#serverInfo() }));
+    if (this.#settings.deferredInit) {
+      on('GET /api/init', () => ({ body: { state: this.#ready === undefined ? 'dormant' : 'ready', error: null } }));
+      on('POST /api/init', async (call) => this.#initialise(call.request.headers['x-init-api-key'], await call.body()));
+    }
+    on('POST /api/bash/execute_bash_command', async (call) => this.#executeCommand(await call.body()));
+    on('GET /api/tools', () => ({ body: ['terminal', 'finish'] }));
+    on('POST /api/skills', async (call) => {
+      const { load_project, project_dir } = parse(skillsBody, await call.body(), 'body');
+      const skills = load_project && project_dir != null ? await projectSkills(project_dir) : [];
+      const sources = { sandbox: 0, registered_marketplaces: 0, sdk_base: 0, org: 0, project: skills.length };
+      return { body: { skills, sources } };
+    });
+    on('POST /api/hooks', async (call) => {
+      const { project_dir } = parse(hooksBody, await call.body(), 'body');
+      return { body: { hook_config: project_dir == null ? null : ((await projectHooks(project_dir)) ?? null) } };
+    });
+    conversationRoutes(this.#router, () => this.#assertReady());
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      send(response, await this.#answer(request));
+    } catch (error) {
+      send(response, this.#answerOf(error));
+    }
+  }
+
+  async #answer(request: IncomingMessage): Promise<Answer> {
+    const url = new URL(request.url ?? '/', 'http://agent');
+    const path = url.pathname;
+    const isInit = path === '/api/init' && this.#settings.deferredInit;
+    if (path.startsWith('/api/') && !isInit) {
+      this.#assertReady();
+      if (!this.#accepts(request.headers['x-session-api-key'])) throw new HttpError(401, 'Unauthorized');
+    }
+    const found = this.#router.find(request.method ?? '', path);
+    if (found === undefined) throw new HttpError(404, 'Not Found');
+    if (found === 'other-method') throw new HttpError(405, 'Method Not Allowed');
+    return found.handler({ request, url, params: found.params, body: () => readJson(request) });
+  }
+
+  #answerOf(error: unknown): Answer {
+    if (error instanceof HttpError && error.status < 500) return { status: error.status, body: { detail: error.detail } };
+    const status = error instanceof HttpError ? error.status : 500;
+    if (!(error instanceof HttpError)) this.#log('a request failed', error);
+    const said = error instanceof Error ? error.message : String(error);
+    const exception = error instanceof HttpError ? `${status}: ${said}` : said;
+    return { status, body: { detail: 'Internal Server Error', exception, error_id: randomUUID().replaceAll('-', '') } };
+  }
+
+  #assertReady(): ReadyState {
+    if (this.#ready === undefined) {
+      throw new HttpError(503, "server is in deferred-init state 'dormant'; POST /api/init first");
+    }
+    return this.#ready;
+  }
+
+  #accepts(key: string | string[] | undefined): boolean {
+    return this.#ready !== undefined && acceptsKey(this.#ready.sessionKeys, Array.isArray(key) ? key[0] : key);
+  }
+
+  async #initialise(key: string | string[] | undefined, body: unknown): Promise<Answer> {
+    if (!acceptsKey([this.#settings.secretKey ?? ''], Array.isArray(key) ? key[0] : key)) throw new HttpError(401, 'Unauthorized');
+    const init = parse(initBody, body, 'body');
+    await this.#initialising?.catch(() => undefined);
+    if (this.#ready !== undefined) throw new HttpError(400, 'server already in state: ready');
+    if ((init.webhooks ?? []).length > 0) this.#log('webhooks are not sent by this server');
+    this.#initialising = this.#makeReady({
+      sessionKeys: init.session_api_keys,
+      secretKey: init.secret_key ?? init.session_api_keys[0] ?? '',
+      conversationsPath: init.conversations_path ?? this.#settings.conversationsPath,
+      env: { ...this.#settings.env, ...init.env },
+    });
+    await this.#initialising;
+    return { body: { state: 'ready', error: null } };
+  }
+
+  async #makeReady({ sessionKeys, secretKey, conversationsPath, env }: Keys): Promise<void> {
+    const secretBox = new SecretBox(secretKey);
+    const conversations = await Conversations.open({
+      path: resolve(conversationsPath),
+      env,
+      secretBox,
+      commands: this.#commands,
+      maxConcurrentRuns: this.#settings.maxConcurrentRuns,
+      touch: () => this.#touch(),
+      onError: this.#log,
+    });
+    this.#ready = { conversations, secretBox, sessionKeys, env };
+  }
+
+  async #executeCommand(body: unknown): Promise<Answer> {
+    const { command, cwd, timeout } = parse(commandBody, body, 'body');
+    const { env } = this.#assertReady();
+    this.#touch();
+    const timestamp = new Date().toISOString();
+    const { exitCode, stdout, stderr } = await this.#commands.run({
+      command,
+      cwd: cwd ?? process.cwd(),
+      env: commandEnvironment(env),
+      timeoutMs: timeout * 1000,
+      maxOutputBytes: maxCommandOutputBytes,
+    });
+    const id = () => randomUUID().replaceAll('-', '');
+    const output = { exit_code: exitCode, stdout: stdout === '' ? null : stdout, stderr: stderr === '' ? null : stderr };
+    return { body: { id: id(), command_id: id(), timestamp, order: 0, ...output, kind: 'BashOutput' } };
+  }
+
+  #serverInfo(): object {
+    const secondsSince = (thenMs: number) => Math.floor((performance.now() - thenMs) / 1000);
+    return {
+      uptime: secondsSince(this.#startedMs),
+      idle_time: secondsSince(this.#lastActivityMs),
+      title: 'Reference agent',
+      version,
+      usable_tools: ['terminal', 'finish'],
+      capabilities: ['idempotent_conversation_create_v1'],
+    };
+  }
+
+  #touch(): void {
+    this.#lastActivityMs = performance.now();
+  }
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > maxBodyBytes) throw new HttpError(413, 'Request Entity Too Large');
+    chunks.push(chunk);
+  }
+  if (size === 0) return undefined;
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown;
+  } catch {
+    throw new HttpError(422, [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }]);
+  }
+}
+
+function send(response: ServerResponse, { status = 200, body }: Answer): void {
+  if (response.destroyed) return;
+  const text = JSON.stringify(body);
+  // A body that was not read to its end would be taken for the next request.
+  const closing = !response.req.complete ? { connection: 'close' } : {};
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...closing });
+  response.end(text);
+}

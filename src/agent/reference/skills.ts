@@ -1,0 +1,70 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+
+export interface Skill {
+  readonly name: string;
+  /** repo: always on. knowledge: when one of its triggers is named. */
+  readonly type: 'repo' | 'knowledge';
+  readonly content: string;
+  readonly triggers: readonly string[];
+  readonly source: string;
+}
+
+const maxSkillBytes = 64 * 1024;
+const maxSkills = 100;
+
+/** AGENTS.md and what lies in the folders that repositories keep skills in. */
+export async function projectSkills(projectDir: string): Promise<readonly Skill[]> {
+  const files = [join(projectDir, 'AGENTS.md')];
+  for (const folder of ['.openhands/skills', '.openhands/microagents']) {
+    const names = await readdir(join(projectDir, folder)).catch(() => []);
+    files.push(
+      ...names
+        .filter((name) => name.endsWith('.md'))
+        .sort()
+        .map((name) => join(projectDir, folder, name)),
+    );
+  }
+  const skills = await Promise.all(files.slice(0, maxSkills).map(skillAt));
+  return skills.filter((skill) => skill !== undefined);
+}
+
+/** The repository's hooks as they are; undefined when there are none, or none that could be read. */
+export async function projectHooks(projectDir: string): Promise<object | undefined> {
+  const text = await readFile(join(projectDir, '.openhands/hooks.json'), 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  try {
+    const hooks: unknown = JSON.parse(text);
+    return typeof hooks === 'object' && hooks !== null && !Array.isArray(hooks) ? hooks : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function skillAt(source: string): Promise<Skill | undefined> {
+  const text = await readFile(source, 'utf8').catch(() => undefined);
+  if (text === undefined) return undefined;
+  const triggers = triggersOf(text);
+  return {
+    name: basename(source, '.md').toLowerCase(),
+    type: triggers.length > 0 ? 'knowledge' : 'repo',
+    content: text.slice(0, maxSkillBytes),
+    triggers,
+    source,
+  };
+}
+
+/** The `triggers:` list of the front matter, one item a line. */
+function triggersOf(text: string): readonly string[] {
+  const frontMatter = /^---\r?\n([\s\S]*?)\r?\n---/.exec(text)?.[1] ?? '';
+  const list = /^triggers:\s*\r?\n((?:\s*-\s*.+(?:\r?\n|$))+)/m.exec(frontMatter)?.[1] ?? '';
+  return list
+    .split('\n')
+    .map((line) =>
+      line
+        .replace(/^\s*-\s*/, '')
+        .replace(/^["']|["']\s*$/g, '')
+        .trim(),
+    )
+    .filter((trigger) => trigger !== '');
+}
