@@ -238,6 +238,6 @@ export class FakeKubeClient implements KubeClient {
   #typed<T extends KubeObject>(resource: ResourceDefinition<T>, object: Stored): T {
     const copy: unknown = structuredClone(object);
     if (resource.accepts?.(copy) === false) throw new Error(`the test stored a ${resource.kind} that its own schema refuses`);
-    return copy as T;
+    return copy;
   }
 }

@@ -1,0 +1,30 @@
+/** A kubelet's waits between restarts, in milliseconds. */
+export interface BackOffLimits {
+  readonly initialMs: number;
+  readonly maxMs: number;
+  /** A run that lasted this long clears what came before. */
+  readonly resetAfterMs: number;
+}
+
+export const kubeletBackOff: BackOffLimits = { initialMs: 10_000, maxMs: 300_000, resetAfterMs: 600_000 };
+
+/** How long the next restart waits after the end of a run; 0 before the first one, which is immediate. */
+export interface BackOff {
+  readonly delayMs: number;
+}
+
+export const noBackOff: BackOff = { delayMs: 0 };
+
+export const raised = (backOff: BackOff, limits: BackOffLimits): BackOff => ({
+  delayMs: backOff.delayMs === 0 ? limits.initialMs : Math.min(backOff.delayMs * 2, limits.maxMs),
+});
+
+export const afterRun = (backOff: BackOff, ranMs: number, limits: BackOffLimits): BackOff =>
+  ranMs >= limits.resetAfterMs ? noBackOff : backOff;
+
+/** As in a kubelet's messages: 10s, 1m20s, 5m0s. */
+export function goDuration(ms: number): string {
+  const seconds = Math.round(ms / 1000);
+  if (ms < 1000) return `${ms}ms`;
+  return seconds < 60 ? `${seconds}s` : `${Math.floor(seconds / 60)}m${seconds % 60}s`;
+}

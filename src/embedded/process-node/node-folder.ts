@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { chmod, lstat, mkdir, readFile, readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+
+/** Names that may become a path: what the API server makes as a uid, and DNS labels. Nothing with a dot or a slash. */
+const safeName = /^[A-Za-z0-9]([A-Za-z0-9-]{0,251}[A-Za-z0-9])?$/;
+
+/** The name itself; throws where it could lead out of its folder. */
+export function pathSegment(name: string): string {
+  if (!safeName.test(name)) throw new Error(`not usable as the name of a folder: ${JSON.stringify(name.slice(0, 80))}`);
+  return name;
+}
+
+/** Where the node keeps things. */
+export class NodeFolder {
+  readonly root: string;
+
+  constructor(dataDir: string) {
+    this.root = resolve(dataDir);
+  }
+
+  get pods(): string {
+    return join(this.root, 'pods');
+  }
+
+  get volumes(): string {
+    return join(this.root, 'volumes');
+  }
+
+  get runs(): string {
+    return join(this.root, 'runs');
+  }
+
+  pod(uid: string): string {
+    return join(this.pods, pathSegment(uid));
+  }
+
+  volume(claimUid: string): string {
+    return join(this.volumes, pathSegment(claimUid));
+  }
+
+  log(podUid: string, containerName: string): string {
+    return join(this.pod(podUid), `${pathSegment(containerName)}.log`);
+  }
+
+  async create(): Promise<void> {
+    for (const path of [this.root, this.pods, this.volumes, this.runs]) await mkdir(path, { recursive: true, mode: 0o700 });
+  }
+
+  /** The same at every start, and nobody else's. */
+  async nodeId(): Promise<string> {
+    const path = join(this.root, 'node-id');
+    const present = await readFile(path, 'utf8').catch(() => '');
+    if (/^[0-9a-f-]{36}$/.test(present)) return present;
+    const id = randomUUID();
+    // In one step: half an id after a crash would not find what the whole one has marked.
+    await writeFile(`${path}.new`, id, { mode: 0o600 });
+    await rename(`${path}.new`, path);
+    return id;
+  }
+}
+
+/**
+ * Keeps a second node off the same folder, which would end this one's processes. The lock is a name in Linux' abstract socket
+ * namespace: it goes with the process, however that ends. Resolves to the function that gives it back.
+ */
+export function lockNode(nodeId: string): Promise<() => Promise<void>> {
+  return new Promise((resolvePromise, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once('error', (error) => reject(new Error('another process runs a node on this data folder', { cause: error })));
+    server.listen({ path: `\0conversation-operator-node/${nodeId}` }, () => {
+      resolvePromise(() => new Promise((done) => server.close(() => done())));
+    });
+  });
+}
+
+/** Removes a tree. Symbolic links in it are removed, never followed; folders without write permission (module caches) are opened. */
+export async function removeTree(path: string): Promise<void> {
+  try {
+    await rm(path, { recursive: true, force: true });
+  } catch {
+    await makeWritable(path);
+    await rm(path, { recursive: true, force: true });
+  }
+}
+
+async function makeWritable(path: string): Promise<void> {
+  if (!(await lstat(path)).isDirectory()) return;
+  await chmod(path, 0o700);
+  for (const entry of await readdir(path, { withFileTypes: true })) {
+    if (entry.isDirectory()) await makeWritable(join(path, entry.name));
+  }
+}
