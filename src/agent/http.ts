@@ -1,4 +1,4 @@
-import { Agent, errors, request, type Dispatcher } from 'undici';
+import { Agent, request, type Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { AgentError, type AgentErrorCode } from './errors.ts';
 import { errorBodySchema } from './wire.ts';
@@ -164,10 +164,9 @@ function codeOf(status: number, said: string): AgentErrorCode {
   return status < 500 ? 'refused' : 'failed';
 }
 
+/** undici's own code or the system's; where several addresses were tried, the AggregateError has that of the first. */
 function systemCodeOf(error: unknown): string {
-  if (error instanceof errors.UndiciError) return error.code;
-  // Several addresses tried: undici reports an AggregateError with the code of the first.
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 function dateOf(header: string | string[] | undefined): number | undefined {
