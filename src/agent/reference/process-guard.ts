@@ -9,7 +9,7 @@ while read -r sign group; do
     -) rest=; for each in $groups; do [ "$each" = "$group" ] || rest="$rest $each"; done; groups=$rest ;;
   esac
 done
-for each in $groups; do kill -KILL -- "-$each"; done 2>/dev/null`;
+for each in $groups; do kill -9 "-$each"; done 2>/dev/null`;
 
 /**
  * Commands end with the server, even when it is killed without a chance to do anything about it: a small shell holds the other end

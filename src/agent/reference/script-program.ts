@@ -90,7 +90,10 @@ function summaryOf(blocks: readonly CodeBlock[], outcomes: Outcomes): string {
     return `${index + 1}. \`${firstLine.slice(0, 80)}\`: ${outcome}`;
   });
   const failed = [...outcomes].find(([, exitCode]) => (exitCode ?? 0) !== 0);
+  const allEnded = [...outcomes.values()].every((exitCode) => exitCode !== undefined);
   const end =
-    failed === undefined ? 'All blocks that were not interrupted succeeded.' : `Block ${failed[0] + 1} failed, so I stopped there.`;
+    failed !== undefined
+      ? `Block ${failed[0] + 1} failed, so I stopped there.`
+      : `All blocks ${allEnded ? '' : 'that were not interrupted '}succeeded.`;
   return `${end}\n\n${lines.join('\n')}`;
 }

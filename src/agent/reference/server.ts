@@ -120,8 +120,8 @@ export class ReferenceServer {
   async #answer(request: IncomingMessage): Promise<Answer> {
     const url = new URL(request.url ?? '/', 'http://agent');
     const path = url.pathname;
-    const isInit = path === '/api/init' && this.#settings.deferredInit;
-    if (path.startsWith('/api/') && !isInit) {
+    // It has a key of its own. Without deferred init it is not known at all.
+    if (path.startsWith('/api/') && path !== '/api/init') {
       this.#assertReady();
       if (!this.#accepts(request.headers['x-session-api-key'])) throw new HttpError(401, 'Unauthorized');
     }

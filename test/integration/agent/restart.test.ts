@@ -1,0 +1,74 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { newUuid } from '../../../src/resources/ids.ts';
+import { AgentVolume, eventsOf, eventually, script } from './agent-process.ts';
+
+const lives = (pid: string) => existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+
+/** A conversation in the middle of its first of two blocks, with a second message behind it. */
+async function inTheMiddle(volume: AgentVolume) {
+  const agent = await volume.startReady();
+  const id = newUuid(Date.now());
+  const { client, workingDir } = volume;
+  const message = script('echo begun >> log; echo $$ > pid; sleep 30', 'echo second >> log');
+  await client.createConversation(agent.endpoint, { id, workingDir, message });
+  const pid = await eventually(() =>
+    existsSync(join(workingDir, 'pid')) ? readFileSync(join(workingDir, 'pid'), 'utf8').trim() || undefined : undefined,
+  );
+  await client.sendMessage(agent.endpoint, id, script('echo third >> log'));
+  return { agent, id, pid };
+}
+
+describe('a reference agent that is killed during a run', () => {
+  it('takes its command along, reports the loss, and goes on with what is left', async () => {
+    await using volume = await AgentVolume.create();
+    const { agent, id, pid } = await inTheMiddle(volume);
+    await agent.stop('SIGKILL');
+    await eventually(() => (lives(pid) ? undefined : true));
+
+    const { endpoint } = await volume.startReady();
+    expect((await volume.client.conversation(endpoint, id))?.executionStatus).toBe('error');
+    expect(await volume.client.lastError(endpoint, id)).toBeUndefined();
+    const [loss] = await eventsOf(endpoint, id, 'kind=AgentErrorEvent');
+    expect(loss?.['error']).toMatch(/^A restart occurred while this tool was in progress\. /);
+    expect(await volume.client.userMessages(endpoint, id, 100)).toHaveLength(2);
+
+    await volume.client.run(endpoint, id);
+    await volume.until(endpoint, id, 'finished');
+    expect(await readFile(join(volume.workingDir, 'log'), 'utf8')).toBe('begun\nsecond\nthird\n');
+  });
+
+  it('reports the loss once, however often it starts', async () => {
+    await using volume = await AgentVolume.create();
+    const { agent, id } = await inTheMiddle(volume);
+    await agent.stop('SIGKILL');
+    await (await volume.startReady()).stop('SIGKILL');
+    const { endpoint } = await volume.startReady();
+    expect(await eventsOf(endpoint, id, 'kind=AgentErrorEvent')).toHaveLength(1);
+  });
+});
+
+describe('a reference agent that is told to stop during a run', () => {
+  it('pauses, exits in time, and goes on later', async () => {
+    await using volume = await AgentVolume.create();
+    const { agent, id, pid } = await inTheMiddle(volume);
+    const began = performance.now();
+    expect(await agent.stop('SIGTERM')).toBe(0);
+    expect(performance.now() - began).toBeLessThan(2000);
+    expect(lives(pid)).toBe(false);
+
+    const { endpoint } = await volume.startReady();
+    expect((await volume.client.conversation(endpoint, id))?.executionStatus).toBe('paused');
+    expect(await eventsOf(endpoint, id, 'kind=PauseEvent')).toHaveLength(1);
+    await volume.client.run(endpoint, id);
+    await volume.until(endpoint, id, 'finished');
+    expect(await readFile(join(volume.workingDir, 'log'), 'utf8')).toBe('begun\nsecond\nthird\n');
+  });
+
+  it('exits in time when it is dormant', async () => {
+    await using volume = await AgentVolume.create();
+    const agent = await volume.start();
+    expect(await agent.stop('SIGTERM')).toBe(0);
+  });
+});
