@@ -1,8 +1,9 @@
+import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
 import { HttpError } from './http-error.ts';
 
 // The small zod has no words of its own.
-z.config(z.locales.en());
+z.config(en());
 
 /** Null is the same as absent. */
 const maybe = <T extends z.ZodMiniType>(type: T) => z.nullish(type);

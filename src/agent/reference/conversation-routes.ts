@@ -119,14 +119,12 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
   });
   router.on('GET /api/conversations/:id/agent_final_response', async (call) => {
     const { log } = find(call);
-    const said = log.entries.filter(({ kind, source }) => (kind === 'MessageEvent' && source === 'agent') || kind === 'ObservationEvent');
-    // A command's output is no response; the last word of a finished run is a message or the finish tool's observation.
-    for (const event of (await log.read(said.slice(-1))).concat(
-      await log.read(said.filter(({ kind }) => kind === 'MessageEvent').slice(-1)),
-    )) {
-      if (event.kind !== 'ObservationEvent' || event.tool_name === 'finish') return { body: { response: finalResponseOf(event) } };
-    }
-    return { body: { response: '' } };
+    const said = log.entries.findLast(
+      ({ kind, source, toolName }) =>
+        (kind === 'MessageEvent' && source === 'agent') || (kind === 'ObservationEvent' && toolName === 'finish'),
+    );
+    const [event] = said === undefined ? [] : await log.read([said]);
+    return { body: { response: finalResponseOf(event) } };
   });
 }
 

@@ -59,6 +59,8 @@ export class Conversation {
   #log: EventLog | undefined;
   #run: CurrentRun | undefined;
   #closed = false;
+  /** A run has ended without a word in the log, because the log could not be written. */
+  #stalled = false;
 
   private constructor(folder: string, meta: Meta, host: ConversationHost) {
     this.#folder = folder;
@@ -107,7 +109,8 @@ export class Conversation {
   }
 
   get status(): ExecutionStatus {
-    return this.#state.status;
+    // So that it can be run again; a restart would find the same.
+    return this.#stalled ? 'error' : this.#state.status;
   }
 
   get stats(): Stats {
@@ -204,8 +207,12 @@ export class Conversation {
     const { promise: ended, resolve } = Promise.withResolvers<undefined>();
     const run: CurrentRun = { abort, ended: ended, pauseRequested: false, inCommand: false };
     this.#run = run;
+    this.#stalled = false;
     void this.#work(run)
-      .catch((error: unknown) => this.#host.onError('a run could not be recorded', error))
+      .catch((error: unknown) => {
+        this.#stalled = true;
+        this.#host.onError('the end of a run could not be recorded', error);
+      })
       .finally(() => {
         // A message may have started the next run between this one's last word and now.
         if (this.#run === run) this.#run = undefined;
@@ -353,11 +360,11 @@ function messageDrafts({ role, content }: NewMessage): Draft[] {
 
 const maxTitleLength = 50;
 
-/** The first words of the first message. */
+/** The first words of the message that are no markup. */
 function titleOf({ llm_message }: MessageEvent): string | undefined {
-  const [line = ''] = textOf(llm_message.content).trim().split('\n', 1);
-  const text = line.replace(/^[#>\-*\s]+/, '').trim();
-  if (text.length <= maxTitleLength) return text === '' ? undefined : text;
+  const lines = textOf(llm_message.content).split('\n');
+  const text = lines.map((line) => line.replace(/^\s*(```.*|~~~.*|[#>*-]+(?=\s))/, '').trim()).find((line) => line !== '');
+  if (text === undefined || text.length <= maxTitleLength) return text;
   const cut = text.slice(0, maxTitleLength);
   return `${cut.slice(0, Math.max(cut.lastIndexOf(' '), maxTitleLength / 2)).trimEnd()}…`;
 }

@@ -114,7 +114,7 @@ export class Conversations {
   #llmOf({ llm }: Meta): LlmSettings | undefined {
     const { env, secretBox } = this.#options;
     const present = (name: string) => (env[name] === '' ? undefined : env[name]);
-    const model = llm?.model ?? present('LLM_MODEL');
+    const model = llm?.model === '' ? present('LLM_MODEL') : (llm?.model ?? present('LLM_MODEL'));
     const ownKey = llm?.sealedApiKey === undefined ? undefined : secretBox.open(llm.sealedApiKey);
     const apiKey = ownKey ?? (llm?.baseUrl === undefined ? present('LLM_API_KEY') : undefined);
     const baseUrl = llm?.baseUrl ?? present('LLM_BASE_URL');

@@ -9,6 +9,7 @@ export interface LogEntry {
   readonly source: AgentEvent['source'];
   readonly timestamp: string;
   readonly toolCallId: string | undefined;
+  readonly toolName: string | undefined;
   readonly offset: number;
   readonly length: number;
 }
@@ -150,6 +151,7 @@ export class EventLog {
       source,
       timestamp,
       toolCallId: 'tool_call_id' in event ? event.tool_call_id : undefined,
+      toolName: 'tool_name' in event ? event.tool_name : undefined,
       offset: this.#sizeBytes,
       length,
     });
