@@ -14,7 +14,7 @@ describe('the official client', () => {
       max_iterations: 500,
     });
     const ended = (status: string) => async () =>
-      String((await client.getConversation(id)).execution_status) === status ? true : undefined;
+      ((await client.getConversation(id)).execution_status as string) === status ? true : undefined;
     await eventually(ended('finished'));
     expect((await client.searchEvents(id, { limit: 100 })).items.map(({ kind }) => kind)).toContain('ObservationEvent');
     expect(await client.getEventCount(id)).toBeGreaterThan(5);
