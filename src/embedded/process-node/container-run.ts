@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { Clock, Timer } from '../../kube/clock.ts';
 import type { Container } from '../../resources/core.ts';
 import type { ContainerLog } from './container-log.ts';
@@ -91,7 +92,7 @@ export class ContainerRun {
         ...launch,
         command,
         // Its own id: its end must not end the container.
-        runId: `${runId}.probe`,
+        runId: `${runId}.${randomUUID()}`,
         output: (chunk) => {
           if (printed.length < maxExecOutput) printed += Buffer.from(chunk).toString();
           return Promise.resolve();

@@ -4,7 +4,7 @@ import { constants } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import { sleep, type Clock } from '../../kube/clock.ts';
+import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from './process-runner.ts';
 import { ProcessTable, nodeMarker, readProcess, runMarker, type ProcessEntry } from './process-table.ts';
@@ -44,23 +44,20 @@ export class LocalRunner implements ProcessRunner {
     const sessions = this.#sessionsOnRecord();
     const ownSession = readProcess(process.pid)?.session;
     const left = new Set<number>();
-    const gone = this.#table.killAll((entry) => {
-      const ours = entry.node === this.#nodeId || this.#isOfRecord(sessions, entry);
-      if (!ours) return false;
-      left.add(entry.pid);
-      // Its session may hold others that have emptied their environment. Session 0 is one begun outside our pid namespace.
-      if (entry.session !== 0 && entry.session !== ownSession && !sessions.has(entry.session)) sessions.set(entry.session, 0);
-      return true;
+    const giveUp = new AbortController();
+    const timer = this.#clock.after(recoverMs, () => {
+      giveUp.abort(new Error(`processes of an earlier run can't be ended: ${[...left].join(', ')}`));
     });
-    const timeout = new AbortController();
-    const late = sleep(this.#clock, recoverMs, timeout.signal).then(
-      () => {
-        throw new Error(`processes of an earlier run can't be ended: ${[...left].join(', ')}`);
-      },
-      () => undefined,
-    );
-    await Promise.race([gone, late]);
-    timeout.abort();
+    await this.#table
+      .killAll((entry) => {
+        const ours = entry.node === this.#nodeId || this.#isOfRecord(sessions, entry);
+        if (!ours) return false;
+        left.add(entry.pid);
+        // Its session may hold others that have emptied their environment. Session 0 is one begun outside our pid namespace.
+        if (entry.session !== 0 && entry.session !== ownSession && !sessions.has(entry.session)) sessions.set(entry.session, 0);
+        return true;
+      }, giveUp.signal)
+      .finally(() => timer.cancel());
     if (left.size > 0) this.#logger.info('Ended processes that an earlier run had left', { count: left.size });
     for (const file of readdirSync(this.#runsDir)) rmSync(join(this.#runsDir, file), { force: true });
   }

@@ -53,4 +53,5 @@ export interface ProcessNodeOptions {
 export type NodeSettings = Required<Omit<ProcessNodeOptions, 'metrics' | 'events' | 'backOff' | 'runner'>> & {
   readonly backOff: BackOffLimits;
   readonly events: EventSink;
+  readonly metrics?: Metrics;
 };

@@ -179,7 +179,12 @@ export class PodRuntime {
 
   async #reserveAddress(): Promise<void> {
     const { addresses, folder } = this.#options;
-    this.#address ??= await addresses.reserve(this.#reported?.podIP);
+    try {
+      this.#address ??= await addresses.reserve(this.#reported?.podIP);
+    } catch (error) {
+      this.#event('Warning', 'FailedCreatePodSandBox', error instanceof Error ? error.message : String(error));
+      throw error;
+    }
     await mkdir(folder.pod(this.uid), { recursive: true, mode: 0o700 });
   }
 

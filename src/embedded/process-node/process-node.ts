@@ -30,10 +30,10 @@ const withDefaults = (options: ProcessNodeOptions): NodeSettings => ({
   backOff: { ...kubeletBackOff, ...options.backOff },
 });
 
-/** What is there while the node runs, in the order of its beginning. */
 interface Running {
   readonly manager: PodManager;
-  readonly end: () => Promise<void>;
+  /** Ends everything, last begun first. */
+  readonly stack: AsyncDisposableStack;
 }
 
 /**
@@ -62,20 +62,17 @@ export class ProcessNode {
     const folder = new NodeFolder(this.#settings.dataDir);
     await folder.create();
     const nodeId = await folder.nodeId();
-    const unlock = await lockNode(nodeId);
-    try {
-      this.#running = await this.#begin(folder, nodeId, unlock);
-    } catch (error) {
-      await unlock();
-      throw error;
-    }
+    await using stack = new AsyncDisposableStack();
+    stack.defer(await lockNode(nodeId));
+    const manager = await this.#begin(folder, nodeId, stack);
+    this.#running = { manager, stack: stack.move() };
   }
 
   /** Ends every container and resolves when no process is left. The pods stay in the API: the next start runs them again. */
   async stop(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;
-    await running?.end();
+    await running?.stack.disposeAsync();
   }
 
   /** The output of a container's present or previous run; undefined when there is none. */
@@ -87,7 +84,7 @@ export class ProcessNode {
     return this.#running?.manager.log(podUid, containerName)?.open(options);
   }
 
-  async #begin(folder: NodeFolder, nodeId: string, unlock: () => Promise<void>): Promise<Running> {
+  async #begin(folder: NodeFolder, nodeId: string, stack: AsyncDisposableStack): Promise<PodManager> {
     const settings = this.#settings;
     const { client, clock, logger, name } = settings;
     const addresses = new AddressPool({ random: settings.random, port: settings.reservationPort });
@@ -95,7 +92,13 @@ export class ProcessNode {
     await probe.release();
     const runner: ProcessRunner = this.#options.runner ?? new LocalRunner({ nodeId, runsDir: folder.runs, clock, logger });
     await runner.recover();
+    stack.defer(() => runner.close());
     await reportNode({ client, clock, name, ready: true });
+    stack.defer(() =>
+      reportNode({ client, clock, name, ready: false }).catch((error: unknown) => {
+        logger.warn('The end of the node could not be reported', { error });
+      }),
+    );
 
     const podReflector = new Reflector({
       ...settings,
@@ -142,24 +145,20 @@ export class ProcessNode {
       },
     });
 
-    podReflector.start();
-    claimReflector.start();
+    for (const reflector of [podReflector, claimReflector]) {
+      reflector.start();
+      stack.defer(() => reflector.stop());
+    }
     await Promise.all([podReflector.synced(), claimReflector.synced()]);
     await manager.sweep();
     await provisioner.sweep();
-    for (const controller of [provisioner.controller, scheduler, manager.controller]) controller.start();
+    manager.controller.start();
+    stack.defer(() => manager.stop(settings.stopGraceMs));
+    for (const controller of [provisioner.controller, scheduler]) {
+      controller.start();
+      stack.defer(() => controller.stop());
+    }
     logger.info('The node takes pods', { node: name, dataDir: folder.root });
-
-    const end = async () => {
-      await Promise.all([scheduler.stop(), provisioner.controller.stop()]);
-      await manager.stop(settings.stopGraceMs);
-      await Promise.all([podReflector.stop(), claimReflector.stop()]);
-      await reportNode({ client, clock, name, ready: false }).catch((error: unknown) => {
-        logger.warn('The end of the node could not be reported', { error });
-      });
-      await runner.close();
-      await unlock();
-    };
-    return { manager, end };
+    return manager;
   }
 }

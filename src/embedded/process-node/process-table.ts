@@ -75,10 +75,17 @@ export class ProcessTable {
     this.#clock = options.clock;
   }
 
-  /** SIGKILL to every process that matches, again and again until two passes in a row have found none. */
-  killAll(matches: (entry: ProcessEntry) => boolean): Promise<void> {
-    return new Promise((resolve) => {
-      this.#hunts.add({ matches, done: resolve, emptyPasses: 0 });
+  /**
+   * SIGKILL to every process that matches, again and again until two passes in a row have found none. Rejects with the signal's
+   * reason when that is aborted first.
+   */
+  killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const hunt: Hunt = { matches, done: resolve, emptyPasses: 0 };
+      this.#hunts.add(hunt);
+      signal?.addEventListener('abort', () => {
+        if (this.#hunts.delete(hunt)) reject(signal.reason as Error);
+      });
       if (!this.#running) void this.#run();
     });
   }
