@@ -20,20 +20,19 @@ export function requestScope(options: { logger: Logger; metrics: Metrics; clock:
     response.setHeader('x-request-id', requestId);
     response.setHeader('x-content-type-options', 'nosniff');
     response.once('close', () => {
-      const { route, principal, target, problem } = response.locals;
-      const label = route?.path ?? 'unmatched';
+      const { route, pattern: label = 'unmatched', principal, target, problem } = response.locals;
       const seconds = (clock.monotonic() - began) / 1000;
       // A client that went away before its answer has no status.
       const status = response.headersSent ? response.statusCode : 0;
       metrics.httpRequests.inc({ method: request.method, route: label, status });
       metrics.httpSeconds.observe({ route: label }, seconds);
       if (logger.enabled('debug')) logger.debug('Request', { requestId, method: request.method, route: label, status, seconds });
-      if (route?.access === 'key' && route.method !== 'get') {
+      if (route !== undefined && principal !== undefined && route.method !== 'get') {
         logger.info('Write', {
           requestId,
           action: route.operationId,
-          owner: principal?.owner,
-          key: principal?.keyName,
+          owner: principal.owner,
+          key: principal.keyName,
           target,
           status,
           outcome: problem ?? (status === 0 ? 'client-gone' : 'ok'),

@@ -9,6 +9,8 @@ declare module 'express-serve-static-core' {
   interface Locals {
     requestId: string;
     route?: Route;
+    /** Set also where the path is known and the method is not. */
+    pattern?: string;
     principal?: Principal;
     /** What a write was about, for the audit. */
     target?: string;
@@ -18,7 +20,7 @@ declare module 'express-serve-static-core' {
 }
 
 /** What a handler returns: JSON to send, or nothing when it has sent the answer itself. */
-export type Answer = { readonly status?: number; readonly json: unknown; readonly headers?: Readonly<Record<string, string>> } | undefined;
+export type Answer = { readonly status?: number; readonly json: unknown } | undefined;
 
 /** What is said about an endpoint: the router and the OpenAPI document are both made of it. */
 interface Description {

@@ -6,6 +6,7 @@ import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { queryOf } from './query.ts';
 import type { Route } from './route.ts';
+import { sendJson } from './send-json.ts';
 
 const maxBodyBytes = 1024 * 1024;
 
@@ -56,6 +57,7 @@ const authenticate =
   (route: Route, { authenticator, isSynced }: RouterOptions): RequestHandler =>
   (request, response, next) => {
     response.locals.route = route;
+    response.locals.pattern = route.path;
     if (route.access === 'key') {
       response.setHeader('cache-control', 'no-store');
       if (!isSynced()) throw unavailable();
@@ -69,17 +71,14 @@ const answer =
   async (request, response) => {
     const result = await route.handle({ principal: response.locals.principal, query: queryOf(request.originalUrl), request, response });
     if (result === undefined) return;
-    response
-      .status(result.status ?? 200)
-      .set(result.headers ?? {})
-      .json(result.json);
+    sendJson(response, result.status ?? 200, result.json);
   };
 
 const refuseMethod =
   (routes: readonly Route[]): RequestHandler =>
   (_request, response) => {
     const [route] = routes;
-    if (route !== undefined) response.locals.route = route;
+    if (route !== undefined) response.locals.pattern = route.path;
     const allow = routes.flatMap(({ method }) => (method === 'get' ? ['GET', 'HEAD'] : [method.toUpperCase()])).join(', ');
     throw new ProblemError('method-not-allowed', `Allowed here: ${allow}.`, { headers: { allow } });
   };
@@ -98,5 +97,5 @@ const answerProblem =
       response.destroy();
       return;
     }
-    response.status(problem.status).set(problem.headers).json(problemBody(problem, requestId));
+    sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
   };

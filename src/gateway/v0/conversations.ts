@@ -2,8 +2,20 @@ import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { StartRequest } from '../v1/schemas.ts';
+import { recordOf } from '../v1/records.ts';
+import { searchConversations } from '../v1/search.ts';
 import { startConversation } from '../v1/start.ts';
-import { legacyStartAnswer, legacyStartSchema, type LegacyStart } from './schemas.ts';
+import { notFound } from '../errors/problem-error.ts';
+import {
+  legacyConversationSchema,
+  legacyPage,
+  legacyPageQuery,
+  legacyParams,
+  legacyStartAnswer,
+  legacyStartSchema,
+  type LegacyStart,
+} from './schemas.ts';
+import { legacyRecord } from './view.ts';
 
 /** The present interface's request that says the same. */
 function successorOf(legacy: LegacyStart): StartRequest {
@@ -37,6 +49,45 @@ export const legacyRoutes = (services: Services): readonly Route[] => [
       return {
         json: { status: 'ok', conversation_id: conversationIdOf(conversation), message: null, conversation_status: 'STARTING' },
       };
+    },
+  }),
+  keyRoute({
+    method: 'get',
+    path: '/api/conversations',
+    operationId: 'searchLegacyConversations',
+    tag: 'legacy',
+    summary: 'Conversations page by page, newest first',
+    deprecated: true,
+    query: legacyPageQuery,
+    answers: { 200: legacyPage },
+    handle: ({ owner, query }) => {
+      const page = searchConversations(services.records.conversationsOf(owner), {
+        of: 'conversations',
+        sort_order: 'CREATED_AT_DESC',
+        ...query,
+      });
+      return {
+        json: {
+          results: page.items.map((conversation) => legacyRecord(recordOf(services, conversation))),
+          next_page_id: page.next_page_id,
+        },
+      };
+    },
+  }),
+  keyRoute({
+    method: 'get',
+    path: '/api/conversations/{id}',
+    operationId: 'getLegacyConversation',
+    tag: 'legacy',
+    summary: 'One conversation',
+    deprecated: true,
+    params: legacyParams,
+    answers: { 200: legacyConversationSchema },
+    problems: ['not-found'],
+    handle: async ({ owner, params }) => {
+      const conversation = await services.records.conversation(owner, params.id);
+      if (conversation === undefined) throw notFound('conversation');
+      return { json: legacyRecord(recordOf(services, conversation)) };
     },
   }),
 ];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { gitProviders, maxMessageBytes } from '../../resources/conversation.ts';
-import { optional } from '../v1/fields.ts';
+import { optional, paging, uuid } from '../v1/fields.ts';
 import { branch, repository } from '../v1/schemas.ts';
 
 export const legacyStartSchema = z.strictObject({
@@ -21,3 +21,19 @@ export const legacyStartAnswer = z.object({
   message: z.null(),
   conversation_status: z.literal('STARTING'),
 });
+
+export const legacyParams = z.object({ id: uuid() });
+export const legacyPageQuery = z.object(paging);
+
+export const legacyConversationSchema = z.object({
+  conversation_id: z.string(),
+  title: z.string(),
+  status: z.enum(['STARTING', 'RUNNING', 'STOPPED', 'ERROR', 'ARCHIVED']),
+  selected_repository: z.string().nullable(),
+  selected_branch: z.string().nullable(),
+  git_provider: z.string().nullable(),
+  trigger: z.string().nullable(),
+  created_at: z.string(),
+  last_updated_at: z.string(),
+});
+export const legacyPage = z.object({ results: z.array(legacyConversationSchema), next_page_id: z.string().nullable() });

@@ -57,7 +57,9 @@ export function streamStart(services: Services, response: Response, conversation
       timer = keepOpen();
     });
 
-  response.status(200).set({ 'content-type': 'application/json', 'x-accel-buffering': 'no' });
+  response.statusCode = 200;
+  response.setHeader('content-type', 'application/json');
+  response.setHeader('x-accel-buffering', 'no');
   response.write('[');
   let timer = keepOpen();
   const stopListening = feeds.conversations.on(name, follow);

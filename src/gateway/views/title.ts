@@ -7,10 +7,10 @@ export function firstWords(text: string, maxLength = maxDerivedLength): string {
   // Far more than a title needs, far less than a message may have.
   const line = text.slice(0, 2000).replaceAll(/\s+/g, ' ').trim();
   if (line.length <= maxLength) return line;
+  const space = line.slice(0, maxLength).lastIndexOf(' ');
+  if (space > maxLength / 2) return `${line.slice(0, space)}…`;
   // Not through the middle of a surrogate pair.
-  const cut = line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '');
-  const space = cut.lastIndexOf(' ');
-  return `${space > maxLength / 2 ? cut.slice(0, space) : cut}…`;
+  return `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
 }
 
 /** Every conversation has one: the owner's, the agent's, or what its message begins with. */

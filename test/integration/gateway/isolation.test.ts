@@ -1,0 +1,65 @@
+import { newUuid, startTaskIdOf } from '../../../src/resources/ids.ts';
+import { TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';
+
+const bobs = newUuid(Date.now());
+const nobodys = newUuid(Date.now());
+
+describe("another owner's ids behave exactly like unknown ones", () => {
+  let gateway: TestGateway;
+  beforeAll(async () => {
+    gateway = await TestGateway.start();
+    await gateway.addConversation(bobs, { spec: { owner: 'bob' }, status: { sandboxName: `sbx-${bobs}` } });
+    await gateway.addSandbox(`sbx-${bobs}`, { owner: 'bob' });
+  });
+  afterAll(() => gateway.stop());
+
+  const hello = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
+  const same = ({ status, json, headers }: Answer) => ({
+    status,
+    json: typeof json === 'object' && json !== null && 'request_id' in json ? { ...json, request_id: '' } : json,
+    headers: Object.keys(headers).sort(),
+  });
+
+  it.each<[string, string, (id: string) => string, ((id: string) => unknown)?]>([
+    ['read of a conversation', 'GET', (id) => `/api/v1/app-conversations?ids=${id}`],
+    ['read of a start task', 'GET', (id) => `/api/v1/app-conversations/start-tasks?ids=${startTaskIdOf(id)}`],
+    ['search for a start task', 'GET', (id) => `/api/v1/app-conversations/start-tasks/search?conversation_id__eq=${id}`],
+    ['search by sandbox', 'GET', (id) => `/api/v1/app-conversations/search?sandbox_id__eq=sbx-${id}`],
+    ['change of a conversation', 'PATCH', (id) => `/api/v1/app-conversations/${id}`, () => ({ title: 'Mine now' })],
+    ['deletion of a conversation', 'DELETE', (id) => `/api/v1/app-conversations/${id}`],
+    ['read of a sandbox', 'GET', (id) => `/api/v1/sandboxes?id=sbx-${id}`],
+    ['pause of a sandbox', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/pause`],
+    ['resume of a sandbox', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/resume`],
+    ['deletion of a sandbox', 'DELETE', (id) => `/api/v1/sandboxes/sbx-${id}`],
+    ['start that joins a sandbox', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, sandbox_id: `sbx-${id}` })],
+    ['start below a parent', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, parent_conversation_id: id })],
+    ['legacy read', 'GET', (id) => `/api/conversations/${id}`],
+  ])('%s', async (_case, method, path, body) => {
+    const calls: string[] = [];
+    gateway.client.fault = ({ verb, plural }) => {
+      calls.push(`${verb} ${plural}`);
+      return undefined;
+    };
+    const send = (id: string) => gateway.send(method, path(id), body === undefined ? {} : { body: body(id) });
+    const foreign = same(await send(bobs));
+    // The same work is done for both, so the time it takes tells nothing either.
+    const callsForForeign = calls.splice(0);
+    expect(foreign).toEqual(same(await send(nobodys)));
+    expect(callsForForeign).toEqual(calls);
+    expect(JSON.stringify(foreign)).not.toContain('bob');
+  });
+
+  it('and lists and counts show nothing of them', async () => {
+    for (const path of ['app-conversations/search', 'app-conversations/start-tasks/search', 'sandboxes/search']) {
+      expect((await gateway.get(`/api/v1/${path}`)).json).toMatchObject({ items: [] });
+      expect((await gateway.get(`/api/v1/${path}`, { key: gateway.bob })).json).toMatchObject({ items: [{}] });
+    }
+    expect((await gateway.get('/api/v1/app-conversations/count')).json).toBe(0);
+  });
+
+  it('while their owner still has them', async () => {
+    expect((await gateway.get(`/api/v1/app-conversations?ids=${bobs}`, { key: gateway.bob })).json).toMatchObject([
+      { id: bobs, title: 'Say hello.' },
+    ]);
+  });
+});

@@ -1,0 +1,77 @@
+import { TestGateway } from '../../support/gateway/test-gateway.ts';
+
+interface Operation {
+  readonly operationId: string;
+  readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean; readonly schema: object }[];
+  readonly responses: Readonly<Record<string, unknown>>;
+  readonly security?: readonly unknown[];
+}
+interface Document {
+  readonly openapi: string;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<
+      Record<string, { readonly properties?: Readonly<Record<string, unknown>>; readonly required?: readonly string[] }>
+    >;
+  };
+}
+
+describe('the OpenAPI document', () => {
+  let gateway: TestGateway;
+  let document: Document;
+  let text: string;
+  beforeAll(async () => {
+    gateway = await TestGateway.start({ publicUrl: 'https://agents.example' });
+    const answer = await gateway.get('/openapi.json', { key: null });
+    ({ text } = answer);
+    document = answer.json as Document;
+  });
+  afterAll(() => gateway.stop());
+
+  const operations = () =>
+    Object.entries(document.paths).flatMap(([path, methods]) => Object.values(methods).map((operation) => ({ path, ...operation })));
+
+  it('is of version 3.1 and names the public address', () => {
+    expect(document).toMatchObject({ openapi: '3.1.0', servers: [{ url: 'https://agents.example' }] });
+  });
+
+  it('holds every route, each with an id of its own', () => {
+    const ids = operations().map(({ operationId }) => operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids.sort()).toEqual(gateway.gateway.routes.map(({ operationId }) => operationId).sort());
+  });
+
+  it('declares each parameter of a path, and no other', () => {
+    for (const { path, parameters } of operations()) {
+      const declared = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name);
+      expect(declared).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+    }
+  });
+
+  it('has no reference that leads nowhere', () => {
+    const references = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference ?? '');
+    expect(references.length).toBeGreaterThan(20);
+    for (const reference of references)
+      expect(document.components.schemas).toHaveProperty([reference.replace('#/components/schemas/', '')]);
+  });
+
+  it('says which fields are needed, and what the limits are', () => {
+    expect(document.components.schemas['StartRequest']?.required).toEqual(['initial_message']);
+    expect(document.components.schemas['Conversation']?.required).toContain('sandbox_status_reason');
+    const search = operations().find(({ operationId }) => operationId === 'searchConversations');
+    expect(search?.parameters.find(({ name }) => name === 'limit')).toMatchObject({
+      required: false,
+      schema: { type: 'integer', minimum: 1, maximum: 100, default: 100 },
+    });
+  });
+
+  it('asks for a key everywhere but at the open endpoints', () => {
+    const open = operations().filter(({ security }) => security?.length === 0);
+    expect(open.map(({ path }) => path).sort()).toEqual(['/alive', '/health', '/openapi.json', '/ready', '/server_info']);
+    for (const { responses, security } of operations()) expect('401' in responses).toBe(security === undefined);
+  });
+
+  it('says nothing that belongs to zod alone', () => {
+    expect(text).not.toMatch(/"\$schema"|"\$id"|"\$defs"/);
+  });
+});

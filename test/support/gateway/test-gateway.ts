@@ -1,0 +1,254 @@
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
+import type { z } from 'zod';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { problemSchema } from '../../../src/gateway/errors/problem-body.ts';
+import { createGateway, type Gateway, type GatewayOptions } from '../../../src/gateway/gateway.ts';
+import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
+import { systemClock, type Clock } from '../../../src/kube/clock.ts';
+import { Reflector } from '../../../src/kube/reflector.ts';
+import type { Indexers } from '../../../src/kube/store.ts';
+import { silentLogger, type LogFields, type Logger } from '../../../src/observability/logger.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import { apiKeys } from '../../../src/resources/api-key.ts';
+import { conversations, type Conversation, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
+import { apiVersion } from '../../../src/resources/group.ts';
+import type { KubeObject, ResourceDefinition } from '../../../src/resources/object.ts';
+import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
+import { sandboxes, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import { FakeKubeClient } from '../fake-kube-client.ts';
+
+export const namespace = 'agents';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly text: string;
+  /** Parsed, and checked against what the endpoint's schema says for this status. */
+  readonly json: unknown;
+}
+
+export interface RequestOptions {
+  /** Null: none. Alice's by default. */
+  readonly key?: string | null;
+  readonly body?: unknown;
+  readonly rawBody?: string | Buffer;
+  readonly headers?: OutgoingHttpHeaders;
+}
+
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+function recordingLogger(lines: LogLine[], bound: LogFields = {}): Logger {
+  const at =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) => {
+      lines.push({ level, message, fields: { ...bound, ...fields } });
+    };
+  return {
+    error: at('error'),
+    warn: at('warn'),
+    info: at('info'),
+    debug: at('debug'),
+    enabled: () => true,
+    child: (fields) => recordingLogger(lines, { ...bound, ...fields }),
+  };
+}
+
+/** A gateway on a fake API server, with a key for alice and one for bob, and a template named default. */
+export class TestGateway {
+  readonly client = new FakeKubeClient();
+  readonly log: LogLine[] = [];
+  readonly metrics = createMetrics();
+  readonly keys = new SandboxKeys([Buffer.alloc(32, 7)]);
+  readonly caches: ReturnType<typeof makeCaches>;
+  readonly gateway: Gateway;
+  alice = '';
+  bob = '';
+  port = 0;
+
+  private constructor(overrides: Partial<GatewayOptions>) {
+    this.caches = makeCaches(this.client);
+    this.gateway = createGateway({
+      client: this.client,
+      namespace,
+      caches: this.caches,
+      keys: this.keys,
+      host: '127.0.0.1',
+      port: 0,
+      legacyApi: true,
+      clock: systemClock,
+      logger: recordingLogger(this.log),
+      metrics: this.metrics,
+      version: '0.0.0-test',
+      graceMs: 500,
+      ...overrides,
+    });
+  }
+
+  static async start(overrides: Partial<GatewayOptions> = {}, options: { readonly synced?: boolean } = {}): Promise<TestGateway> {
+    const test = new TestGateway(overrides);
+    test.alice = await test.issueKey('alice');
+    test.bob = await test.issueKey('bob');
+    await test.client.create(sandboxTemplates, {
+      apiVersion,
+      kind: 'SandboxTemplate',
+      metadata: { namespace, name: 'default' },
+      spec: {
+        displayName: 'Default',
+        podTemplate: {
+          spec: {
+            containers: [
+              {
+                name: 'agent',
+                image: 'agent:1',
+                env: [
+                  { name: 'LEVEL', value: 'info' },
+                  { name: 'TOKEN', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } },
+                ],
+              },
+            ],
+          },
+        },
+        agent: { port: 8000, workingDir: '/workspace' },
+        storage: { size: '1Gi', retain: false },
+        startDeadline: '5m',
+      },
+    });
+    if (options.synced !== false) await test.sync();
+    ({ port: test.port } = await test.gateway.listen());
+    return test;
+  }
+
+  async sync(): Promise<void> {
+    for (const cache of Object.values(this.caches)) cache.start();
+    await Promise.all(Object.values(this.caches).map((cache) => cache.synced()));
+  }
+
+  async stop(): Promise<void> {
+    await this.gateway.close();
+    await Promise.all(Object.values(this.caches).map((cache) => cache.stop()));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  async issueKey(owner: string): Promise<string> {
+    return (await issueKey({ client: this.client, namespace, owner, description: `${owner}'s key` })).key;
+  }
+
+  async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+    const response = await this.open(method, path, options);
+    const chunks: Buffer[] = [];
+    for await (const chunk of response) chunks.push(chunk as Buffer);
+    const text = Buffer.concat(chunks).toString();
+    const json: unknown = text === '' ? undefined : JSON.parse(text);
+    if (json !== undefined) this.#check(method, path, response.statusCode ?? 0, json);
+    return { status: response.statusCode ?? 0, headers: response.headers, text, json };
+  }
+
+  get = (path: string, options?: RequestOptions) => this.send('GET', path, options);
+  post = (path: string, body?: unknown, options?: RequestOptions) => this.send('POST', path, { body, ...options });
+
+  /** The response as soon as its headers are there. */
+  async open(method: string, path: string, options: RequestOptions = {}): Promise<IncomingMessage> {
+    const { key = this.alice, body, rawBody, headers } = options;
+    const payload = rawBody ?? (body === undefined ? undefined : JSON.stringify(body));
+    const request = httpRequest({
+      host: '127.0.0.1',
+      port: this.port,
+      method,
+      path,
+      agent: false,
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(payload === undefined ? {} : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+        ...headers,
+      },
+    });
+    // A server may answer and close before it has read everything.
+    request.on('error', () => undefined);
+    request.end(payload);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    return response;
+  }
+
+  /** Lets a controller's write be seen: merges into the status, and waits until the cache has it. */
+  async setStatus(name: string, status: ConversationStatus): Promise<Conversation> {
+    const updated = await this.client.mergePatch(conversations, namespace, name, { status }, { subresource: 'status' });
+    await this.seen(this.caches.conversations, updated);
+    return updated;
+  }
+
+  async addConversation(name: string, wish: { readonly spec?: Partial<ConversationSpec>; readonly status?: ConversationStatus } = {}) {
+    const created = await this.client.create(conversations, {
+      apiVersion,
+      kind: 'Conversation',
+      metadata: { namespace, name },
+      spec: {
+        owner: 'alice',
+        templateName: 'default',
+        initialMessage: { role: 'user', content: [{ type: 'text', text: 'Say hello.' }], run: true },
+        ...wish.spec,
+      },
+    });
+    await this.seen(this.caches.conversations, created);
+    return wish.status === undefined ? created : this.setStatus(name, wish.status);
+  }
+
+  async addSandbox(name: string, wish: { readonly owner?: string; readonly replicas?: 0 | 1; readonly status?: SandboxState } = {}) {
+    const created: Sandbox = await this.client.create(sandboxes, {
+      apiVersion,
+      kind: 'Sandbox',
+      metadata: { namespace, name },
+      spec: { owner: wish.owner ?? 'alice', templateName: 'default', replicas: wish.replicas ?? 1 },
+    });
+    const updated =
+      wish.status === undefined
+        ? created
+        : await this.client.mergePatch(sandboxes, namespace, name, { status: wish.status }, { subresource: 'status' });
+    await this.seen(this.caches.sandboxes, updated);
+    return updated;
+  }
+
+  /** Resolves once the cache holds this version or a later one. */
+  async seen<T extends KubeObject>(cache: Reflector<T>, object: KubeObject): Promise<void> {
+    const { name, resourceVersion } = object.metadata;
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const look = () => {
+      const cached = cache.store.get(namespace, name);
+      if (Number(cached?.metadata.resourceVersion ?? 0) >= Number(resourceVersion)) resolve(undefined);
+    };
+    const remove = cache.addHandler({ added: look, updated: look });
+    await promise;
+    remove();
+  }
+
+  #check(method: string, path: string, status: number, json: unknown): void {
+    const { pathname } = new URL(path, this.url);
+    const route = this.gateway.routes
+      .toSorted((left, right) => Number(left.path.includes('{')) - Number(right.path.includes('{')))
+      .find((candidate) => candidate.method === method.toLowerCase() && matches(candidate.path, pathname));
+    const schema: z.ZodType = route?.answers[status] ?? problemSchema;
+    // Parsing drops what the schema does not know, so equality says that nothing undocumented was sent.
+    expect(schema.parse(json)).toEqual(json);
+  }
+}
+
+const matches = (pattern: string, pathname: string): boolean => new RegExp(`^${pattern.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(pathname);
+
+function makeCaches(client: FakeKubeClient) {
+  const cache = <T extends KubeObject>(resource: ResourceDefinition<T>, indexers: Indexers<T> = {}, clock: Clock = systemClock) =>
+    new Reflector({ client, resource, namespace, indexers, clock, random: Math.random, logger: silentLogger });
+  return {
+    conversations: cache(conversations, gatewayIndexers.conversations),
+    sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),
+    templates: cache(sandboxTemplates),
+    apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
+  };
+}
