@@ -1,0 +1,77 @@
+import { isObject, objectAt, stringAt, without, type Json, type JsonObject } from '../json/json.ts';
+import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
+import { applyDefaults } from '../schema/apply-defaults.ts';
+import { prune } from '../schema/prune.ts';
+import { validate } from '../schema/validate.ts';
+import { dropNulls } from './metadata.ts';
+import { badRequest } from './status-error.ts';
+
+export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+
+/**
+ * What a client sent, as an object of the kind: unknown fields dropped, defaults filled in. Does not look into custom
+ * resources further: their schema is checked when the object is complete.
+ * @throws StatusError 400 when it is not of the kind, or has unknown fields that must not be
+ */
+export function decode(
+  body: Json,
+  resource: ApiResource,
+  options: { readonly validation: FieldValidation; readonly warn: (text: string) => void },
+): JsonObject {
+  if (!isObject(body)) throw badRequest(`couldn't get version/kind; json parse error: expected an object`);
+  const apiVersion = apiVersionOf(resource);
+  const sentVersion = stringAt(body, 'apiVersion') ?? apiVersion;
+  const sentKind = stringAt(body, 'kind') ?? resource.kind;
+  if (sentVersion !== apiVersion || sentKind !== resource.kind) {
+    throw badRequest(
+      `${sentKind} in version ${JSON.stringify(sentVersion)} cannot be handled as a ${resource.kind}: the API version in the data (${sentVersion}, Kind=${sentKind}) does not match the expected API version (${apiVersion}, Kind=${resource.kind})`,
+    );
+  }
+  const typed = { ...body, apiVersion, kind: resource.kind };
+  const unknown: string[] = [];
+  const pruned = prune(typed, resource.schema, unknown);
+  if (unknown.length > 0) refuseUnknown(unknown, resource, options);
+  const known = isObject(pruned) ? pruned : typed;
+  const object = resource.builtin ? decodeBuiltin(known, resource) : decodeCustom(known, resource);
+  return resource.defaults?.(object) ?? object;
+}
+
+function refuseUnknown(
+  fields: readonly string[],
+  resource: ApiResource,
+  { validation, warn }: { readonly validation: FieldValidation; readonly warn: (text: string) => void },
+): void {
+  const texts = fields.map((field) => `unknown field ${JSON.stringify(field)}`);
+  if (validation === 'Warn') texts.forEach(warn);
+  if (validation !== 'Strict') return;
+  throw badRequest(
+    `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: strict decoding error: ${texts.join(', ')}`,
+  );
+}
+
+function decodeBuiltin(object: JsonObject, resource: ApiResource): JsonObject {
+  const complete = resource.kind === 'CustomResourceDefinition' ? withPlainMetadata(object) : dropNulls(object);
+  const [error] = validate(complete, resource.schema);
+  if (error !== undefined) {
+    throw badRequest(
+      `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: json: cannot unmarshal ${error.field}: ${error.message}`,
+    );
+  }
+  return isObject(complete) ? complete : object;
+}
+
+const withPlainMetadata = (object: JsonObject): JsonObject => {
+  const metadata = dropNulls(objectAt(object, 'metadata') ?? {});
+  return { ...object, metadata };
+};
+
+function decodeCustom(object: JsonObject, resource: ApiResource): JsonObject {
+  const { metadata } = withPlainMetadata(object);
+  const [error] = validate(metadata ?? {}, resource.schema.properties?.['metadata'] ?? {}, 'metadata');
+  if (error !== undefined)
+    throw badRequest(
+      `${resource.kind} in version "${resource.version}" cannot be handled as a ${resource.kind}: ${error.field}: ${error.message}`,
+    );
+  const defaulted = applyDefaults(without(object, 'metadata'), resource.schema);
+  return { ...(isObject(defaulted) ? defaulted : object), metadata };
+}

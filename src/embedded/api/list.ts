@@ -1,0 +1,75 @@
+import type { ApiResource } from '../registry/api-resource.ts';
+import type { ListMeta } from '../output/representation.ts';
+import type { Stored } from '../storage/change.ts';
+import { keyOf, type ObjectStore } from '../storage/object-store.ts';
+import { decodeContinue, encodeContinue } from './continue-token.ts';
+import type { Selection } from './selection.ts';
+import { badRequest, expired, StatusError, tooLargeVersion } from './status-error.ts';
+
+const tooOld =
+  'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.';
+
+export function parseVersion(text: string | null): number | undefined {
+  if (text === null || text === '') return undefined;
+  if (!/^\d+$/.test(text))
+    throw badRequest(`Invalid value: ${JSON.stringify(text)}: strconv.ParseUint: parsing ${JSON.stringify(text)}: invalid syntax`);
+  return Number(text);
+}
+
+interface Source {
+  readonly version: number;
+  readonly items: Iterable<Stored>;
+}
+
+/** Where the items come from: now, a past version, or further in a list that has begun. */
+function sourceOf(store: ObjectStore, resource: ApiResource, namespace: string | undefined, query: URLSearchParams): Source {
+  const token = query.get('continue');
+  const version = parseVersion(query.get('resourceVersion'));
+  const match = query.get('resourceVersionMatch');
+  if (token !== null && token !== '') {
+    const { version: at, after } = decodeContinue(token);
+    const items = store.listAt(resource.key, at, namespace, after);
+    if (items === undefined) throw expired(tooOld);
+    return { version: at, items };
+  }
+  if (version !== undefined && version > store.revision) throw tooLargeVersion(version, store.revision);
+  if (match === 'Exact') {
+    if (version === undefined || version === 0) throw badRequest('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"');
+    const items = store.listAt(resource.key, version, namespace);
+    if (items === undefined) throw expired(`The resourceVersion for the provided list is too old.`);
+    return { version, items };
+  }
+  return { version: store.revision, items: store.list(resource.key, namespace) };
+}
+
+/** One page. Pages of one list show one version. */
+export function listPage(
+  store: ObjectStore,
+  resource: ApiResource,
+  selection: Selection,
+  query: URLSearchParams,
+): { readonly items: readonly Stored[]; readonly metadata: ListMeta } {
+  const limit = Number(query.get('limit') ?? 0);
+  if (!Number.isInteger(limit) || limit < 0) throw new StatusError(400, 'BadRequest', 'invalid limit');
+  const { version, items } = sourceOf(store, resource, selection.namespace, query);
+  const page: Stored[] = [];
+  let remaining = 0;
+  for (const stored of items) {
+    if (!selection.matches(stored.object)) continue;
+    if (limit === 0 || page.length < limit) page.push(stored);
+    else remaining += 1;
+  }
+  const metadata = { resourceVersion: String(version) };
+  const last = page.at(-1)?.object.metadata;
+  if (remaining === 0 || last === undefined) return { items: page, metadata };
+  const selective = query.get('labelSelector') !== null || query.get('fieldSelector') !== null;
+  return {
+    items: page,
+    metadata: {
+      ...metadata,
+      continue: encodeContinue({ version, after: keyOf(last.namespace ?? '', last.name) }),
+      // The count would tell what a selector has not looked at.
+      ...(selective ? {} : { remainingItemCount: remaining }),
+    },
+  };
+}

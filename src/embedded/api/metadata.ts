@@ -1,0 +1,154 @@
+import { isArray, isObject, objectAt, type Json, type JsonObject } from '../json/json.ts';
+import type { ApiResource } from '../registry/api-resource.ts';
+import { duplicate, forbiddenField, invalidValue, required, type FieldError } from '../schema/field-error.ts';
+import type { ApiObject, Meta } from './api-object.ts';
+
+const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+const subdomain = `${label}(\\.${label})*`;
+const qualifiedPart = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]';
+
+const subdomainPattern = new RegExp(`^${subdomain}$`);
+const qualifiedPattern = new RegExp(`^${qualifiedPart}$`);
+const valuePattern = new RegExp(`^(${qualifiedPart})?$`);
+
+interface NameRule {
+  readonly pattern: RegExp;
+  readonly max: number;
+  readonly text: string;
+}
+
+/** Names and texts of apimachinery `util/validation`. */
+const nameRules: Readonly<Record<ApiResource['nameRule'], NameRule>> = {
+  subdomain: {
+    pattern: subdomainPattern,
+    max: 253,
+    text: `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${subdomain}')`,
+  },
+  label: {
+    pattern: new RegExp(`^${label}$`),
+    max: 63,
+    text: `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${label}')`,
+  },
+  label1035: {
+    pattern: /^[a-z]([-a-z0-9]*[a-z0-9])?$/,
+    max: 63,
+    text: `a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')`,
+  },
+};
+
+export function nameErrors(name: string, rule: ApiResource['nameRule'], field: string): FieldError[] {
+  const { pattern, max, text } = nameRules[rule];
+  if (name.length > max) return [invalidValue(field, name, `must be no more than ${max} characters`)];
+  return pattern.test(name) ? [] : [invalidValue(field, name, text)];
+}
+
+const qualifiedText = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPart}')`;
+
+/** `example.com/name` or `name`. */
+function qualifiedNameFault(key: string): string | undefined {
+  const parts = key.split('/');
+  const name = parts.at(-1) ?? '';
+  if (parts.length > 2)
+    return `a qualified name must consist of alphanumeric characters, '-', '_' or '.', with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`;
+  const [prefix] = parts;
+  if (parts.length === 2 && (prefix === undefined || prefix.length > 253 || !subdomainPattern.test(prefix)))
+    return `prefix part ${nameRules.subdomain.text}`;
+  if (name.length > 63) return 'name part must be no more than 63 characters';
+  return qualifiedPattern.test(name) ? undefined : qualifiedText;
+}
+
+function labelErrors(labels: JsonObject): FieldError[] {
+  return Object.entries(labels).flatMap(([key, value]) => {
+    const fault = qualifiedNameFault(key);
+    if (fault !== undefined) return [invalidValue('metadata.labels', key, fault)];
+    if (typeof value !== 'string') return [invalidValue(`metadata.labels.${key}`, value, 'must be a string')];
+    if (value.length > 63) return [invalidValue('metadata.labels', value, 'must be no more than 63 characters')];
+    return valuePattern.test(value)
+      ? []
+      : [
+          invalidValue(
+            'metadata.labels',
+            value,
+            `a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(${qualifiedPart})?')`,
+          ),
+        ];
+  });
+}
+
+const maxAnnotationBytes = 256 * 1024;
+
+function annotationErrors(annotations: JsonObject): FieldError[] {
+  const errors = Object.keys(annotations).flatMap((key) => {
+    const fault = qualifiedNameFault(key.toLowerCase());
+    return fault === undefined ? [] : [invalidValue('metadata.annotations', key, fault)];
+  });
+  const bytes = Object.entries(annotations).reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(String(value as string)),
+    0,
+  );
+  if (bytes > maxAnnotationBytes) {
+    errors.push({
+      field: 'metadata.annotations',
+      reason: 'FieldValueTooLong',
+      message: `Too long: may not be more than ${maxAnnotationBytes} bytes`,
+    });
+  }
+  return errors;
+}
+
+function ownerErrors(references: readonly Json[]): FieldError[] {
+  const errors = references.flatMap((reference, index) =>
+    ['apiVersion', 'kind', 'name', 'uid']
+      .filter((key) => !isObject(reference) || typeof reference[key] !== 'string' || reference[key] === '')
+      .map((key) => invalidValue(`metadata.ownerReferences[${index}].${key}`, '', `${key} must not be empty`)),
+  );
+  const controllers = references.filter((reference) => isObject(reference) && reference['controller'] === true);
+  if (controllers.length > 1)
+    errors.push(invalidValue('metadata.ownerReferences', 'array', 'Only one reference can have Controller set to true'));
+  return errors;
+}
+
+const standardFinalizers: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion', 'kubernetes']);
+
+function finalizerErrors(finalizers: readonly string[], old: readonly string[] | undefined, deleting: boolean): FieldError[] {
+  const errors = finalizers.flatMap((name, index) => {
+    if (finalizers.indexOf(name) !== index) return [duplicate(`metadata.finalizers[${index}]`, name)];
+    if (standardFinalizers.has(name)) return [];
+    const fault = qualifiedNameFault(name);
+    return fault === undefined ? [] : [invalidValue('metadata.finalizers', name, fault)];
+  });
+  const added = finalizers.filter((name) => old?.includes(name) !== true);
+  if (deleting && added.length > 0) {
+    const names = added.map((name) => JSON.stringify(name)).join(', ');
+    errors.push(
+      forbiddenField(
+        'metadata.finalizers',
+        `no new finalizers can be added if the object is being deleted, found new finalizers []string{${names}}`,
+      ),
+    );
+  }
+  return errors;
+}
+
+/** What is wrong with the metadata of an object that is complete otherwise. */
+export function metadataErrors(object: ApiObject, resource: ApiResource, old?: ApiObject): readonly FieldError[] {
+  const { metadata } = object;
+  return [
+    ...(old === undefined ? newNameErrors(metadata, resource) : []),
+    ...labelErrors(objectAt(metadata, 'labels') ?? {}),
+    ...annotationErrors(objectAt(metadata, 'annotations') ?? {}),
+    ...ownerErrors(metadata.ownerReferences ?? []),
+    ...finalizerErrors(metadata.finalizers ?? [], old?.metadata.finalizers, old?.metadata.deletionTimestamp !== undefined),
+  ];
+}
+
+const newNameErrors = ({ name }: Meta, resource: ApiResource): FieldError[] =>
+  name === '' ? [required('metadata.name', 'name or generateName is required')] : nameErrors(name, resource.nameRule, 'metadata.name');
+
+/** Without the keys that are null: to Go's decoder they are absent. */
+export function dropNulls(value: Json): Json {
+  if (isArray(value)) return value.map(dropNulls);
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value).filter(([, child]) => child !== null && child !== undefined);
+  return Object.fromEntries(entries.map(([key, child]) => [key, dropNulls(child as Json)]));
+}

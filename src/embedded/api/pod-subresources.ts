@@ -1,0 +1,49 @@
+import { isObject, objectAt, stringAt, arrayAt, type JsonObject } from '../json/json.ts';
+import { timestampOf, type ApiObject } from './api-object.ts';
+import { jsonResponse } from './respond.ts';
+import { bodyOf, type ResourceRequest } from './resource-handler.ts';
+import { badRequest, conflict } from './status-error.ts';
+import type { PlaneResponse } from './request.ts';
+
+const success = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
+
+const podIn = ({ context, resource, path }: ResourceRequest): ApiObject => context.writer.get(resource, path.namespace, path.name ?? '');
+
+/** POST pods/{name}/binding: a scheduler has chosen the node. */
+export function bind(scope: ResourceRequest): PlaneResponse {
+  const { context, resource } = scope;
+  const body = bodyOf(scope);
+  const node = stringAt(objectAt(body, 'target'), 'name');
+  if (node === undefined || node === '') throw badRequest('Binding.target.name: Required value');
+  const pod = podIn(scope);
+  const { name, uid } = pod.metadata;
+  const wantedUid = stringAt(objectAt(body, 'metadata'), 'uid');
+  if (wantedUid !== undefined && wantedUid !== uid)
+    throw conflict(resource, name, `Precondition failed: UID in precondition: ${wantedUid}, UID in object meta: ${uid}`);
+  if (pod.metadata.deletionTimestamp !== undefined)
+    throw conflict(resource, name, `pod ${name} is being deleted, cannot be assigned to a host`);
+  const spec = objectAt(pod, 'spec') ?? {};
+  const present = stringAt(spec, 'nodeName');
+  if (present !== undefined) throw conflict(resource, name, `pod ${name} is already assigned to node "${present}"`);
+  context.writer.store(resource, { ...pod, spec: { ...spec, nodeName: node }, status: scheduled(pod, timestampOf(context.clock.now())) });
+  return jsonResponse(201, success);
+}
+
+function scheduled(pod: ApiObject, now: string): JsonObject {
+  const conditions = arrayAt(pod['status'], 'conditions').filter(
+    (condition) => !isObject(condition) || condition['type'] !== 'PodScheduled',
+  );
+  return {
+    ...objectAt(pod, 'status'),
+    conditions: [...conditions, { type: 'PodScheduled', status: 'True', lastProbeTime: null, lastTransitionTime: now }],
+  };
+}
+
+/** POST pods/{name}/eviction: without disruption budgets a deletion. */
+export function evict(scope: ResourceRequest): PlaneResponse {
+  const { context, resource } = scope;
+  const options = objectAt(bodyOf(scope), 'deleteOptions');
+  const grace = options?.['gracePeriodSeconds'];
+  context.writer.delete(resource, podIn(scope), typeof grace === 'number' ? { gracePeriodSeconds: grace } : {});
+  return jsonResponse(201, success);
+}

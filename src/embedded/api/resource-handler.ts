@@ -1,0 +1,276 @@
+import { parseVersion, listPage } from './list.ts';
+import { representationOf } from '../output/representation.ts';
+import { negotiate } from '../output/media-type.ts';
+import type { ApiResource } from '../registry/api-resource.ts';
+import { isObject, numberAt, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
+import type { ApiObject } from './api-object.ts';
+import type { PlaneContext } from './context.ts';
+import { decode, type FieldValidation } from './decode.ts';
+import { applied } from '../apply/server-side-apply.ts';
+import { managersAfterUpdate } from '../apply/managed-fields.ts';
+import type { DeleteOptions, Part } from './object-writer.ts';
+import { parseJson, parseYamlBody, patched, patchTypes } from './patch.ts';
+import type { PlaneRequest, PlaneResponse, ResourcePath } from './request.ts';
+import { deletedStatus, jsonResponse } from './respond.ts';
+import { scaleOf, withScale } from './scale.ts';
+import { selectionOf } from './selection.ts';
+import { badRequest, invalid, methodNotAllowed, notFound, StatusError, unsupportedMediaType } from './status-error.ts';
+import { required } from '../schema/field-error.ts';
+
+/** Everything about one request to one kind. */
+export interface ResourceRequest {
+  readonly context: PlaneContext;
+  readonly request: PlaneRequest;
+  readonly resource: ApiResource;
+  readonly path: ResourcePath;
+  readonly query: URLSearchParams;
+  readonly warnings: string[];
+}
+
+const maxWatchMs = 3_600_000;
+const minWatchSeconds = 1800;
+
+const contentTypeOf = ({ headers }: PlaneRequest): string => headers?.['content-type']?.split(';')[0]?.trim() ?? '';
+
+const dryRunOf = (values: readonly string[]): boolean => {
+  const wrong = values.find((value) => value !== 'All' && value !== '');
+  if (wrong !== undefined) throw badRequest(`Invalid value: ${JSON.stringify(wrong)}: dryRun: Unsupported value: supported values: "All"`);
+  return values.includes('All');
+};
+
+const writeOptions = ({ query }: ResourceRequest) => ({ dryRun: dryRunOf(query.getAll('dryRun')) });
+
+function validationOf({ query }: ResourceRequest): FieldValidation {
+  const value = query.get('fieldValidation');
+  if (value === null || value === '') return 'Warn';
+  if (value === 'Strict' || value === 'Warn' || value === 'Ignore') return value;
+  throw badRequest(
+    `Invalid value: ${JSON.stringify(value)}: fieldValidation: Unsupported value: supported values: "Ignore", "Strict", "Warn"`,
+  );
+}
+
+/** The manager that a write without a name of its own is put down to: the client's program. */
+const managerOf = (scope: ResourceRequest): string =>
+  scope.query.get('fieldManager') ?? scope.request.headers?.['user-agent']?.split('/')[0]?.slice(0, 128) ?? 'unknown';
+
+export const bodyOf = ({ request }: ResourceRequest): Json => parseBody(request);
+
+export function parseBody(request: PlaneRequest): Json {
+  const { body = '' } = request;
+  const type = contentTypeOf(request);
+  if (type === '' || type === 'application/json' || type === 'text/plain') return parseJson(body);
+  if (type === 'application/yaml' || type === 'text/yaml' || type === 'application/x-yaml') return parseYamlBody(body);
+  throw unsupportedMediaType(['application/json', 'application/yaml']);
+}
+
+const decoded = (scope: ResourceRequest, body: Json): JsonObject =>
+  decode(body, scope.resource, { validation: validationOf(scope), warn: (text) => scope.warnings.push(text) });
+
+const representation = ({ resource, context, query, request }: ResourceRequest) =>
+  representationOf({ resource, clock: context.clock, includeObject: query.get('includeObject'), accept: request.headers?.['accept'] });
+
+function objectResponse(scope: ResourceRequest, status: number, object: ApiObject): PlaneResponse {
+  const form = representation(scope);
+  return { status, headers: { 'content-type': form.contentType }, body: form.object(object) };
+}
+
+const objectIn = (scope: ResourceRequest): ApiObject => scope.context.writer.get(scope.resource, scope.path.namespace, nameIn(scope));
+const nameIn = ({ path }: ResourceRequest): string => path.name ?? '';
+
+/** GET of a collection. */
+export function list(scope: ResourceRequest): PlaneResponse {
+  const { context, resource, path, query } = scope;
+  if (isTrue(query.get('watch'))) return watch(scope);
+  const selection = selectionOf(resource, path.namespace, query);
+  const { items, metadata } = listPage(context.store, resource, selection, query);
+  const form = representation(scope);
+  return {
+    status: 200,
+    headers: { 'content-type': form.contentType.replace('PartialObjectMetadata;', 'PartialObjectMetadataList;') },
+    body: form.list(items, metadata),
+  };
+}
+
+const isTrue = (text: string | null): boolean => text === 'true' || text === '1' || text === '';
+
+function watch(scope: ResourceRequest): PlaneResponse {
+  const { context, resource, path, query } = scope;
+  const form = representation(scope);
+  const sendInitial = isTrue(query.get('sendInitialEvents') ?? 'false');
+  const bookmarks = isTrue(query.get('allowWatchBookmarks') ?? 'false');
+  if (sendInitial && query.get('resourceVersionMatch') !== 'NotOlderThan') {
+    throw new StatusError(
+      422,
+      'Invalid',
+      'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+    );
+  }
+  const version = parseVersion(query.get('resourceVersion'));
+  const seconds = Number(query.get('timeoutSeconds') ?? 0);
+  const timeoutMs = seconds > 0 ? seconds * 1000 : (minWatchSeconds + context.random() * minWatchSeconds) * 1000;
+  const stream = context.hub.watch({
+    resource,
+    selection: selectionOf(resource, path.namespace, query, path.name),
+    representation: form,
+    version: sendInitial || version === 0 ? undefined : version,
+    bookmarks,
+    markInitial: sendInitial && bookmarks,
+    timeoutMs: Math.min(timeoutMs, maxWatchMs),
+  });
+  return { status: 200, headers: { 'content-type': form.contentType }, body: stream };
+}
+
+/** GET of one object. */
+export const read = (scope: ResourceRequest): PlaneResponse =>
+  isTrue(scope.query.get('watch') ?? 'false') ? watch(scope) : objectResponse(scope, 200, objectIn(scope));
+
+/** POST to a collection. */
+export function create(scope: ResourceRequest): PlaneResponse {
+  const { context, resource, path } = scope;
+  const body = bodyOf(scope);
+  const namespace = resource.namespaced ? path.namespace : undefined;
+  if (resource.namespaced && namespace === undefined) {
+    const name = stringAt(objectAt(body, 'metadata'), 'name') ?? '';
+    throw invalid(resource, name, [required('metadata.namespace', 'an empty namespace may not be set during creation')]);
+  }
+  negotiate(scope.request.headers?.['accept']);
+  return objectResponse(scope, 201, context.writer.create(resource, namespace, decoded(scope, body), writeOptions(scope)));
+}
+
+const partOf = ({ path }: ResourceRequest): Part => (path.subresource === 'status' ? 'status' : 'main');
+
+function update(scope: ResourceRequest, old: ApiObject, sent: JsonObject, part: Part): ApiObject {
+  const { context, resource } = scope;
+  const managedFields = managersAfterUpdate(old, sent, { manager: managerOf(scope), resource, part, nowMs: context.clock.now() });
+  return context.writer.update(resource, old, sent, part, {
+    ...writeOptions(scope),
+    ...(managedFields === undefined ? {} : { managedFields }),
+  });
+}
+
+/** PUT of an object or of its status. */
+export function replace(scope: ResourceRequest): PlaneResponse {
+  const { context, resource } = scope;
+  const old = objectIn(scope);
+  const sent = decoded(scope, bodyOf(scope));
+  context.writer.requireVersion(resource, nameIn(scope), sent);
+  return objectResponse(scope, 200, update(scope, old, sent, partOf(scope)));
+}
+
+/** PATCH of an object or of its status. */
+export function patch(scope: ResourceRequest): PlaneResponse {
+  const { resource } = scope;
+  const type = contentTypeOf(scope.request);
+  if (type === patchTypes.apply) return apply(scope);
+  const old = objectIn(scope);
+  const result = patched(old, type, scope.request.body ?? '', resource);
+  const sent = decoded(scope, result);
+  return objectResponse(scope, 200, update(scope, old, sent, partOf(scope)));
+}
+
+/** Server-side apply: creates what is not there. */
+function apply(scope: ResourceRequest): PlaneResponse {
+  const { context, resource, path, query } = scope;
+  const manager = query.get('fieldManager') ?? '';
+  if (manager === '') {
+    throw new StatusError(
+      422,
+      'Invalid',
+      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+    );
+  }
+  const body = parseYamlBody(scope.request.body ?? '');
+  if (!isObject(body)) throw badRequest('the configuration must be an object');
+  const name = nameIn(scope);
+  const sentName = stringAt(objectAt(body, 'metadata'), 'name');
+  if (sentName !== undefined && sentName !== name)
+    throw badRequest(`the name of the object (${sentName}) does not match the name on the URL (${name})`);
+  // Checked as it is sent, so that a mistake in it is not taken for one in the object.
+  decoded(scope, body);
+  const part = partOf(scope);
+  const old = context.store.get(resource.key, path.namespace ?? '', name)?.object;
+  if (old === undefined && part === 'status') throw notFound(resource, name);
+  const force = isTrue(query.get('force') ?? 'false');
+  const { object, managedFields } = applied({ old, config: body, manager, force, resource, part, nowMs: context.clock.now() });
+  const complete = decoded(scope, object);
+  const options = writeOptions(scope);
+  if (old !== undefined)
+    return objectResponse(scope, 200, context.writer.update(resource, old, complete, part, { ...options, managedFields }));
+  const metadata = { ...objectAt(complete, 'metadata'), name };
+  return objectResponse(
+    scope,
+    201,
+    context.writer.create(resource, path.namespace, { ...complete, metadata }, { ...options, managedFields }),
+  );
+}
+
+const policies = ['Background', 'Foreground', 'Orphan'];
+
+/** Options of a deletion stand in the body, or in the query as older clients send them. */
+function deleteOptions(scope: ResourceRequest): DeleteOptions {
+  const { query, request } = scope;
+  const sent = request.body === undefined || request.body.trim() === '' ? {} : bodyOf(scope);
+  const preconditions = objectAt(sent, 'preconditions');
+  const uid = stringAt(preconditions, 'uid');
+  const resourceVersion = stringAt(preconditions, 'resourceVersion');
+  const grace =
+    numberAt(sent, 'gracePeriodSeconds') ??
+    (query.get('gracePeriodSeconds') === null ? undefined : Number(query.get('gracePeriodSeconds')));
+  const orphans = isObject(sent) ? sent['orphanDependents'] : undefined;
+  const policy = stringAt(sent, 'propagationPolicy') ?? query.get('propagationPolicy') ?? (orphans === true ? 'Orphan' : undefined);
+  if (policy !== undefined && !policies.includes(policy)) {
+    throw new StatusError(
+      422,
+      'Invalid',
+      `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan", "nil"`,
+    );
+  }
+  const dryRun = isObject(sent) && Array.isArray(sent['dryRun']) ? sent['dryRun'].map(String) : query.getAll('dryRun');
+  return {
+    dryRun: dryRunOf(dryRun),
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(grace === undefined ? {} : { gracePeriodSeconds: grace }),
+    ...(policy === undefined ? {} : { propagationPolicy: policy }),
+  };
+}
+
+/** Kinds whose deletion is answered with the object, gone or not. */
+const returnDeleted: ReadonlySet<string> = new Set(['/pods', '/persistentvolumeclaims', '/services', '/serviceaccounts']);
+
+/** DELETE of one object. */
+export function remove(scope: ResourceRequest): PlaneResponse {
+  const { context, resource } = scope;
+  const { object, gone } = context.writer.delete(resource, objectIn(scope), deleteOptions(scope));
+  if (!gone || returnDeleted.has(resource.key)) return objectResponse(scope, 200, object);
+  return jsonResponse(
+    200,
+    deletedStatus({ name: object.metadata.name, group: resource.group, kind: resource.plural, uid: object.metadata.uid }),
+  );
+}
+
+/** DELETE of a collection. */
+export function removeAll(scope: ResourceRequest): PlaneResponse {
+  const { context, resource, path, query } = scope;
+  const selection = selectionOf(resource, path.namespace, query);
+  const { items, metadata } = listPage(context.store, resource, selection, query);
+  const options = deleteOptions(scope);
+  for (const { object } of items) context.writer.delete(resource, object, options);
+  const form = representation(scope);
+  return { status: 200, headers: { 'content-type': form.contentType }, body: form.list(items, metadata) };
+}
+
+/** GET, PUT and PATCH of the scale subresource. */
+export function scale(scope: ResourceRequest): PlaneResponse {
+  const { resource, request } = scope;
+  const paths = resource.scale;
+  if (paths === undefined) throw methodNotAllowed();
+  const old = objectIn(scope);
+  if (request.method === 'GET') return jsonResponse(200, scaleOf(old, paths));
+  const present: Json = scaleOf(old, paths);
+  const type = contentTypeOf(scope.request);
+  const wanted = request.method === 'PATCH' ? patched(present, type, request.body ?? '', { ...resource, builtin: true }) : bodyOf(scope);
+  if (!isObject(wanted)) throw badRequest('a Scale must be an object');
+  const sent = decoded(scope, withScale(old, wanted, paths));
+  return jsonResponse(200, scaleOf(update(scope, old, sent, 'main'), paths));
+}

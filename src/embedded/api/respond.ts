@@ -1,0 +1,31 @@
+import type { PlaneResponse } from './request.ts';
+import type { StatusError } from './status-error.ts';
+
+const json = 'application/json';
+
+export const jsonResponse = (status: number, body: unknown, contentType = json): PlaneResponse => ({
+  status,
+  headers: { 'content-type': contentType },
+  body: JSON.stringify(body),
+});
+
+export const textResponse = (status: number, body: string): PlaneResponse => ({
+  status,
+  headers: { 'content-type': 'text/plain; charset=utf-8' },
+  body,
+});
+
+export function errorResponse(error: StatusError): PlaneResponse {
+  const response = jsonResponse(error.code, error.status);
+  const retryAfter = error.details?.retryAfterSeconds;
+  return retryAfter === undefined ? response : { ...response, headers: { ...response.headers, 'retry-after': String(retryAfter) } };
+}
+
+/** The answer of a deletion that is complete, where the object itself is not sent. */
+export const deletedStatus = (details: { readonly name: string; readonly group: string; readonly kind: string; readonly uid: string }) => ({
+  kind: 'Status',
+  apiVersion: 'v1',
+  metadata: {},
+  status: 'Success',
+  details: { name: details.name, ...(details.group === '' ? {} : { group: details.group }), kind: details.kind, uid: details.uid },
+});

@@ -1,0 +1,44 @@
+import { objectAt, type Json } from '../json/json.ts';
+import type { PlaneResponse } from './request.ts';
+import { jsonResponse } from './respond.ts';
+
+/** There is one user, who may do everything: whoever has the token. */
+const user = { username: 'admin', groups: ['system:masters', 'system:authenticated'] };
+const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };
+
+const answers: Readonly<Record<string, (body: Json) => object>> = {
+  selfsubjectaccessreviews: (body) => ({
+    kind: 'SelfSubjectAccessReview',
+    apiVersion: 'authorization.k8s.io/v1',
+    metadata: {},
+    spec: objectAt(body, 'spec') ?? {},
+    status: { allowed: true },
+  }),
+  selfsubjectrulesreviews: (body) => ({
+    kind: 'SelfSubjectRulesReview',
+    apiVersion: 'authorization.k8s.io/v1',
+    metadata: {},
+    spec: objectAt(body, 'spec') ?? {},
+    status: { resourceRules: [everything], nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }], incomplete: false },
+  }),
+  selfsubjectreviews: () => ({
+    kind: 'SelfSubjectReview',
+    apiVersion: 'authentication.k8s.io/v1',
+    metadata: {},
+    status: { userInfo: user },
+  }),
+};
+
+/** Kinds that are asked, not stored: by group, for discovery. */
+export const reviewKinds = [
+  { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
+  { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectrulesreviews', kind: 'SelfSubjectRulesReview' },
+  { group: 'authentication.k8s.io', version: 'v1', plural: 'selfsubjectreviews', kind: 'SelfSubjectReview' },
+] as const;
+
+/** The answer to a review; undefined for any other kind. */
+export function reviewResponse(group: string, plural: string, body: () => Json): PlaneResponse | undefined {
+  const known = reviewKinds.some((kind) => kind.group === group && kind.plural === plural);
+  const answer = known ? answers[plural]?.(body()) : undefined;
+  return answer === undefined ? undefined : jsonResponse(201, answer);
+}

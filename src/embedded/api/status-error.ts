@@ -1,0 +1,104 @@
+import type { FieldError } from '../schema/field-error.ts';
+
+interface Subject {
+  readonly group: string;
+  readonly plural: string;
+  readonly kind: string;
+}
+
+interface StatusDetails {
+  readonly name?: string;
+  readonly group?: string;
+  readonly kind?: string;
+  readonly uid?: string;
+  readonly retryAfterSeconds?: number;
+  readonly causes?: readonly { readonly reason?: string; readonly message?: string; readonly field?: string }[];
+}
+
+/** A refusal as clients of Kubernetes know it: a `Status` object and its HTTP code. */
+export class StatusError extends Error {
+  override readonly name = 'StatusError';
+  readonly code: number;
+  readonly reason: string;
+  readonly details: StatusDetails | undefined;
+
+  constructor(code: number, reason: string, message: string, details?: StatusDetails, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    this.reason = reason;
+    this.details = details;
+  }
+
+  get status() {
+    return {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Failure',
+      message: this.message,
+      ...(this.reason === '' ? {} : { reason: this.reason }),
+      ...(this.details === undefined ? {} : { details: this.details }),
+      code: this.code,
+    };
+  }
+}
+
+const qualified = (plural: string, group: string): string => (group === '' ? plural : `${plural}.${group}`);
+const detailsOf = ({ group, plural }: Subject, name: string): StatusDetails => ({ name, ...(group === '' ? {} : { group }), kind: plural });
+
+export const notFound = (subject: Subject, name: string): StatusError =>
+  new StatusError(404, 'NotFound', `${qualified(subject.plural, subject.group)} "${name}" not found`, detailsOf(subject, name));
+
+export const alreadyExists = (subject: Subject, name: string): StatusError =>
+  new StatusError(409, 'AlreadyExists', `${qualified(subject.plural, subject.group)} "${name}" already exists`, detailsOf(subject, name));
+
+export const conflict = (
+  subject: Subject,
+  name: string,
+  why = 'the object has been modified; please apply your changes to the latest version and try again',
+): StatusError =>
+  new StatusError(
+    409,
+    'Conflict',
+    `Operation cannot be fulfilled on ${qualified(subject.plural, subject.group)} "${name}": ${why}`,
+    detailsOf(subject, name),
+  );
+
+export function invalid(subject: Subject, name: string, errors: readonly FieldError[]): StatusError {
+  const texts = errors.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
+  const text = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
+  return new StatusError(422, 'Invalid', `${qualified(subject.kind, subject.group)} "${name}" is invalid: ${text}`, {
+    name,
+    ...(subject.group === '' ? {} : { group: subject.group }),
+    kind: subject.kind,
+    causes: errors.map(({ reason, message, field }) => ({ reason, message, field })),
+  });
+}
+
+export const badRequest = (message: string): StatusError => new StatusError(400, 'BadRequest', message);
+export const forbidden = (subject: Subject, name: string, why: string, cause?: { reason: string; message: string; field: string }) =>
+  new StatusError(403, 'Forbidden', `${qualified(subject.plural, subject.group)} "${name}" is forbidden: ${why}`, {
+    ...detailsOf(subject, name),
+    ...(cause === undefined ? {} : { causes: [cause] }),
+  });
+export const unauthorized = (): StatusError => new StatusError(401, 'Unauthorized', 'Unauthorized');
+export const expired = (message: string): StatusError => new StatusError(410, 'Expired', message);
+export const noSuchResource = (): StatusError => new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
+export const methodNotAllowed = (): StatusError =>
+  new StatusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
+export const notAcceptable = (): StatusError =>
+  new StatusError(406, 'NotAcceptable', 'only the following media types are accepted: application/json, application/yaml');
+export const unsupportedMediaType = (accepted: readonly string[]): StatusError =>
+  new StatusError(
+    415,
+    'UnsupportedMediaType',
+    `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
+  );
+export const bodyTooLarge = (): StatusError => new StatusError(413, 'RequestEntityTooLarge', 'the request body is too large');
+export const tooLargeVersion = (wanted: number, present: number): StatusError =>
+  new StatusError(504, 'Timeout', `Too large resource version: ${wanted}, current: ${present}`, {
+    retryAfterSeconds: 1,
+    causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+  });
+export const internalError = (cause: unknown): StatusError =>
+  new StatusError(500, 'InternalError', 'Internal error occurred: see the log of the control plane', undefined, { cause });

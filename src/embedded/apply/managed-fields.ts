@@ -1,0 +1,118 @@
+import type { ApiObject } from '../api/api-object.ts';
+import { timestampOf } from '../api/api-object.ts';
+import { equal, isObject, objectAt, stringAt, without, type Json, type JsonArray, type JsonObject } from '../json/json.ts';
+import type { ApiResource } from '../registry/api-resource.ts';
+import { elementsOf, fieldsOf, fromFieldsV1, toFieldsV1, valueAtPath, type FieldSet } from './field-set.ts';
+import type { Place } from './list-keys.ts';
+
+export interface ManagerEntry {
+  readonly manager: string;
+  readonly operation: 'Apply' | 'Update';
+  readonly apiVersion: string;
+  readonly time: string;
+  readonly subresource: string;
+  readonly fields: FieldSet;
+}
+
+export interface Writer {
+  readonly manager: string;
+  readonly resource: ApiResource;
+  readonly part: 'main' | 'status';
+  readonly nowMs: number;
+}
+
+export const readManagers = (managedFields: JsonArray | undefined): readonly ManagerEntry[] =>
+  (managedFields ?? []).filter(isObject).map((entry) => ({
+    manager: stringAt(entry, 'manager') ?? '',
+    operation: stringAt(entry, 'operation') === 'Apply' ? 'Apply' : 'Update',
+    apiVersion: stringAt(entry, 'apiVersion') ?? '',
+    time: stringAt(entry, 'time') ?? '',
+    subresource: stringAt(entry, 'subresource') ?? '',
+    fields: fromFieldsV1(entry['fieldsV1']),
+  }));
+
+export const writeManagers = (entries: readonly ManagerEntry[]): JsonArray =>
+  entries
+    .filter(({ fields }) => fields.size > 0)
+    .map(({ manager, operation, apiVersion, time, subresource, fields }) => ({
+      manager,
+      operation,
+      apiVersion,
+      time,
+      fieldsType: 'FieldsV1',
+      fieldsV1: toFieldsV1(fields),
+      ...(subresource === '' ? {} : { subresource }),
+    }));
+
+export const rootOf = (resource: ApiResource): Place => ({ schema: resource.schema, builtin: resource.builtin, field: '' });
+
+const serverMetadata = [
+  'name',
+  'namespace',
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'managedFields',
+  'generateName',
+  'selfLink',
+];
+
+/** The part of an object that managers can own. */
+export function ownable(object: JsonObject, part: Writer['part'], hasStatus: boolean): JsonObject {
+  if (part === 'status') return object['status'] === undefined ? {} : { status: object['status'] };
+  const metadata = without(objectAt(object, 'metadata') ?? {}, ...serverMetadata);
+  const rest = without(object, 'apiVersion', 'kind', 'metadata', ...(hasStatus ? ['status'] : []));
+  return Object.keys(metadata).length === 0 ? rest : { ...rest, metadata };
+}
+
+const isManager = (entry: ManagerEntry, writer: Writer, operation: ManagerEntry['operation']): boolean =>
+  entry.manager === writer.manager && entry.operation === operation && entry.subresource === (writer.part === 'status' ? 'status' : '');
+
+/**
+ * The managers after an update without apply: what it changed is the writer's now. Kept from an object's first server-side
+ * apply on; before, nobody can ask.
+ */
+export function managersAfterUpdate(old: ApiObject, sent: JsonObject, writer: Writer): JsonArray | undefined {
+  const present = old.metadata.managedFields;
+  if (present === undefined) return undefined;
+  const { resource, part } = writer;
+  const before = ownable(old, part, resource.hasStatus);
+  const after = ownable(sent, part, resource.hasStatus);
+  if (equal(before, after)) return present;
+  const changed = (path: string): boolean => !equal(valueAtPath(before, elementsOf(path)), valueAtPath(after, elementsOf(path)));
+  const changedFields = [...fieldsOf(after, rootOf(resource))].filter(changed);
+  const managers = readManagers(present);
+  const own = managers.find((entry) => isManager(entry, writer, 'Update'));
+  const others = managers
+    .filter((entry) => entry !== own)
+    .map((entry) =>
+      entry.subresource === (part === 'status' ? 'status' : '')
+        ? { ...entry, fields: new Set([...entry.fields].filter((path) => !changed(path))) }
+        : entry,
+    );
+  const kept = [...(own?.fields ?? [])].filter((path) => valueAtPath(after, elementsOf(path)) !== undefined);
+  return writeManagers([...others, entryOf(writer, 'Update', new Set([...kept, ...changedFields]))]);
+}
+
+export const entryOf = (
+  { manager, resource, part, nowMs }: Writer,
+  operation: ManagerEntry['operation'],
+  fields: FieldSet,
+): ManagerEntry => ({
+  manager,
+  operation,
+  apiVersion: resource.group === '' ? resource.version : `${resource.group}/${resource.version}`,
+  time: timestampOf(nowMs),
+  subresource: part === 'status' ? 'status' : '',
+  fields,
+});
+
+/** Fields of an object that nobody has tracked so far belong to whoever made it, called as Kubernetes calls it. */
+export function managersOf(old: ApiObject, writer: Writer): readonly ManagerEntry[] {
+  if (old.metadata.managedFields !== undefined) return readManagers(old.metadata.managedFields);
+  const fields = fieldsOf(ownable(old, 'main', writer.resource.hasStatus), rootOf(writer.resource));
+  return [entryOf({ ...writer, manager: 'before-first-apply', part: 'main' }, 'Update', fields)];
+}

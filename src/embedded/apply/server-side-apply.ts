@@ -1,0 +1,106 @@
+import type { ApiObject } from '../api/api-object.ts';
+import { StatusError } from '../api/status-error.ts';
+import { equal, isArray, isObject, type Json, type JsonArray, type JsonObject } from '../json/json.ts';
+import { setOwn } from '../json/merge-patch.ts';
+import { elementsOf, fieldsOf, itemElement, removedAtPath, shownPath, valueAtPath, type FieldSet } from './field-set.ts';
+import { childPlace, identityAt, isAtomicMap, itemPlace, type Place } from './list-keys.ts';
+import { entryOf, managersOf, ownable, rootOf, writeManagers, type ManagerEntry, type Writer } from './managed-fields.ts';
+
+export interface Application extends Writer {
+  readonly old: ApiObject | undefined;
+  readonly config: JsonObject;
+  /** Take fields over from other managers. */
+  readonly force: boolean;
+}
+
+/** The live value with the applied one laid over it: maps by key, lists by their items' identity, atoms as a whole. */
+function merged(live: Json | undefined, config: Json, place: Place): Json {
+  if (isObject(config) && isObject(live) && !isAtomicMap(place)) {
+    const result: Record<string, Json | undefined> = { ...live };
+    for (const [key, value] of Object.entries(config))
+      if (value !== undefined) setOwn(result, key, merged(live[key], value, childPlace(place, key)));
+    return result;
+  }
+  if (!isArray(config) || !isArray(live) || identityAt(place).kind === 'atomic') return config;
+  const configured = new Map(config.map((item) => [itemElement(item, place), item]));
+  const kept = live.map((item) => {
+    const element = itemElement(item, place);
+    const update = configured.get(element);
+    configured.delete(element);
+    return update === undefined ? item : merged(item, update, itemPlace(place));
+  });
+  return [...kept, ...configured.values()];
+}
+
+/**
+ * Server-side apply: the object as the manager wants it, and who manages what after that.
+ * @throws StatusError 409 for fields that others manage and that would change, unless forced
+ */
+export function applied(application: Application): { readonly object: JsonObject; readonly managedFields: JsonArray } {
+  const { old, config, resource, part } = application;
+  const place = rootOf(resource);
+  const wanted = fieldsOf(ownable(config, part, resource.hasStatus), place);
+  const present = old === undefined ? [] : managersOf(old, application);
+  const own = present.find((entry) => isOwn(entry, application));
+  const others = present.filter((entry) => entry !== own);
+  const mergedObject = old === undefined ? config : merged(old, config, place);
+  const object = isObject(mergedObject) ? mergedObject : config;
+  const lost = old === undefined ? [] : conflictsOf(old, object, wanted, others, application);
+  const pruned = withoutAbandoned(object, wanted, own, others);
+  const remaining = others.map((entry) => ({ ...entry, fields: new Set([...entry.fields].filter((path) => !lost.includes(path))) }));
+  const managers = [...remaining, entryOf(application, 'Apply', wanted)];
+  return { object: pruned, managedFields: keepTime(writeManagers(managers), old, application) };
+}
+
+const isOwn = (entry: ManagerEntry, { manager, part }: Application): boolean =>
+  entry.manager === manager && entry.operation === 'Apply' && entry.subresource === (part === 'status' ? 'status' : '');
+
+/** Fields of others that would change; they are taken over if forced. */
+function conflictsOf(
+  old: ApiObject,
+  next: JsonObject,
+  wanted: FieldSet,
+  others: readonly ManagerEntry[],
+  { force }: Application,
+): readonly string[] {
+  const changed = [...wanted].filter((path) => !equal(valueAtPath(old, elementsOf(path)), valueAtPath(next, elementsOf(path))));
+  const conflicts = others.flatMap((entry) =>
+    changed.filter((path) => entry.fields.has(path) && !isItemPath(path)).map((path) => ({ entry, path })),
+  );
+  if (conflicts.length === 0 || force) return conflicts.map(({ path }) => path);
+  const named = (entry: ManagerEntry) =>
+    `conflict with "${entry.manager}"${entry.operation === 'Update' ? ` using ${entry.apiVersion}` : ''}`;
+  const texts = conflicts.map(({ entry, path }) => `${named(entry)}: ${shownPath(path)}`);
+  const summary = texts.length === 1 ? `1 conflict: ${texts[0] ?? ''}` : `${texts.length} conflicts: ${texts.join('\n')}`;
+  throw new StatusError(409, 'Conflict', `Apply failed with ${summary}`, {
+    causes: conflicts.map(({ entry, path }) => ({ reason: 'FieldManagerConflict', message: named(entry), field: shownPath(path) })),
+  });
+}
+
+/** That an item exists is no conflict: its fields are. */
+const isItemPath = (path: string): boolean => elementsOf(path).at(-1)?.startsWith('k:') === true;
+
+/** What this manager applied before and does not any more goes, unless somebody else wants it. */
+function withoutAbandoned(
+  object: JsonObject,
+  wanted: FieldSet,
+  own: ManagerEntry | undefined,
+  others: readonly ManagerEntry[],
+): JsonObject {
+  const abandoned = [...(own?.fields ?? [])].filter((path) => {
+    const within = (other: string) => other === path || other.startsWith(`${path}\0`);
+    return ![...wanted].some(within) && !others.some(({ fields }) => [...fields].some(within));
+  });
+  const result = abandoned.reduce<Json>((value, path) => removedAtPath(value, elementsOf(path)), object);
+  return isObject(result) ? result : object;
+}
+
+/** An apply that changes nothing leaves the object as it is: the times of its managers too. */
+function keepTime(managers: JsonArray, old: ApiObject | undefined, { manager }: Application): JsonArray {
+  const before = old?.metadata.managedFields ?? [];
+  return managers.map((entry) => {
+    if (!isObject(entry) || entry['manager'] !== manager) return entry;
+    const same = before.find((other) => isObject(other) && equal({ ...other, time: '' }, { ...entry, time: '' }));
+    return same ?? entry;
+  });
+}

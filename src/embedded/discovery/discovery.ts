@@ -1,0 +1,104 @@
+import { parseAccept } from '../output/media-type.ts';
+import { noSuchResource } from '../api/status-error.ts';
+import { jsonResponse } from '../api/respond.ts';
+import type { PlaneResponse } from '../api/request.ts';
+import type { Registry } from '../registry/registry.ts';
+import { discoverGroups, type DiscoveredGroup, type DiscoveredResource } from './verbs.ts';
+
+const versionOf = ({ group, version }: DiscoveredGroup) => ({ groupVersion: group === '' ? version : `${group}/${version}`, version });
+
+const optional = (key: string, values: readonly string[]) => (values.length > 0 ? { [key]: values } : {});
+
+const legacyEntries = ({ plural, singular, namespaced, kind, verbs, shortNames, categories, subresources }: DiscoveredResource) => [
+  {
+    name: plural,
+    singularName: singular,
+    namespaced,
+    kind,
+    verbs,
+    ...optional('shortNames', shortNames),
+    ...optional('categories', categories),
+  },
+  ...subresources.map((part) => ({
+    name: `${plural}/${part.name}`,
+    singularName: '',
+    namespaced,
+    kind: part.kind,
+    verbs: part.verbs,
+    ...(part.kind === kind ? {} : { group: part.group, version: part.version }),
+  })),
+];
+
+/** The kinds of one group, `/api/v1` and `/apis/{group}/{version}`. */
+function legacyResources(found: DiscoveredGroup | undefined) {
+  if (found === undefined) throw noSuchResource();
+  return {
+    kind: 'APIResourceList',
+    apiVersion: 'v1',
+    groupVersion: versionOf(found).groupVersion,
+    resources: found.resources.flatMap(legacyEntries),
+  };
+}
+
+const legacyGroup = (found: DiscoveredGroup) => ({ name: found.group, versions: [versionOf(found)], preferredVersion: versionOf(found) });
+
+const aggregatedEntry = (group: DiscoveredGroup, resource: DiscoveredResource) => ({
+  resource: resource.plural,
+  responseKind: { group: group.group, version: group.version, kind: resource.kind },
+  scope: resource.namespaced ? 'Namespaced' : 'Cluster',
+  singularResource: resource.singular,
+  verbs: resource.verbs,
+  ...optional('shortNames', resource.shortNames),
+  ...optional('categories', resource.categories),
+  ...(resource.subresources.length > 0
+    ? {
+        subresources: resource.subresources.map(({ name, group: partGroup, version, kind, verbs }) => ({
+          subresource: name,
+          responseKind: { group: partGroup, version, kind },
+          verbs,
+        })),
+      }
+    : {}),
+});
+
+const aggregated = (groups: readonly DiscoveredGroup[], version: string) => ({
+  kind: 'APIGroupDiscoveryList',
+  apiVersion: `apidiscovery.k8s.io/${version}`,
+  metadata: {},
+  items: groups.map((group) => ({
+    metadata: { name: group.group, creationTimestamp: null },
+    versions: [
+      { version: group.version, resources: group.resources.map((resource) => aggregatedEntry(group, resource)), freshness: 'Current' },
+    ],
+  })),
+});
+
+/** The version of aggregated discovery that a client asks for, if any. */
+function aggregatedVersion(accept: string | undefined): string | undefined {
+  const ranges = parseAccept(accept ?? '').filter(
+    ({ type, parameters }) => type === 'application/json' && parameters['g'] === 'apidiscovery.k8s.io',
+  );
+  return ranges.map(({ parameters }) => parameters['v']).find((version) => version === 'v2' || version === 'v2beta1');
+}
+
+/** Answers the paths of discovery; undefined for any other. */
+export function discoveryResponse(path: string, accept: string | undefined, registry: Registry): PlaneResponse | undefined {
+  const parts = path.split('/').filter((part) => part !== '');
+  const [root, group, version] = parts;
+  if ((root !== 'api' && root !== 'apis') || parts.length > 3 || (root === 'api' && parts.length > 2)) return undefined;
+  const groups = discoverGroups(registry);
+  if (parts.length === 1) {
+    const shown = groups.filter((entry) => (entry.group === '') === (root === 'api'));
+    const form = aggregatedVersion(accept);
+    if (form !== undefined) {
+      return jsonResponse(200, aggregated(shown, form), `application/json;g=apidiscovery.k8s.io;v=${form};as=APIGroupDiscoveryList`);
+    }
+    if (root === 'apis') return jsonResponse(200, { kind: 'APIGroupList', apiVersion: 'v1', groups: shown.map(legacyGroup) });
+    return jsonResponse(200, { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] });
+  }
+  if (root === 'api') return jsonResponse(200, legacyResources(groups.find((entry) => entry.group === '' && entry.version === group)));
+  const found = groups.find((entry) => entry.group === group);
+  if (version !== undefined) return jsonResponse(200, legacyResources(found?.version === version ? found : undefined));
+  if (found === undefined) throw noSuchResource();
+  return jsonResponse(200, { kind: 'APIGroup', apiVersion: 'v1', ...legacyGroup(found) });
+}

@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import { jsonResponse } from '../api/respond.ts';
+import { noSuchResource } from '../api/status-error.ts';
+import type { PlaneResponse } from '../api/request.ts';
+import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
+import { openApiOfBuiltin } from '../registry/builtin-schema.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Schema } from '../schema/structural-schema.ts';
+
+const prefix = '#/components/schemas/';
+const metaName = 'V1ObjectMeta';
+
+const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
+
+const componentName = ({ group, version, kind }: ApiResource): string =>
+  `${(group === '' ? 'core' : group).split('.').reverse().join('.')}.${version}.${kind}`;
+
+/** The schemas of some kinds and of everything they refer to. */
+function components(resources: readonly ApiResource[]): Record<string, unknown> {
+  const schemas: Record<string, unknown> = {};
+  const pending = [metaName];
+  for (const resource of resources) {
+    const schema = resource.builtin
+      ? openApiOfBuiltin(resource.schema.description ?? '', prefix, (name) => pending.push(name))
+      : customSchema(resource);
+    schemas[componentName(resource)] = { ...schema, 'x-kubernetes-group-version-kind': [groupVersionKind(resource)] };
+  }
+  for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
+    if (schemas[name] !== undefined) continue;
+    schemas[name] = name === 'V1JSONSchemaProps' ? { type: 'object' } : openApiOfBuiltin(name, prefix, (other) => pending.push(other));
+  }
+  return schemas;
+}
+
+const customSchema = (resource: ApiResource): Schema => ({
+  ...resource.schema,
+  properties: { ...resource.schema.properties, metadata: { $ref: `${prefix}${metaName}`, description: 'Standard object metadata.' } },
+});
+
+const queryParameter = (name: string, description: string) => ({
+  name,
+  in: 'query',
+  description,
+  schema: { type: 'string', uniqueItems: true },
+});
+
+/** kubectl looks here for what a server can check itself. */
+const writeParameters = [
+  queryParameter('dryRun', 'All: do everything but store.'),
+  queryParameter('fieldManager', 'Who writes.'),
+  queryParameter('fieldValidation', 'Ignore, Warn or Strict: what happens to fields that are not known.'),
+];
+
+function pathsOf(resource: ApiResource): Record<string, unknown> {
+  const base = resource.group === '' ? `/api/${resource.version}` : `/apis/${apiVersionOf(resource)}`;
+  const collection = resource.namespaced ? `${base}/namespaces/{namespace}/${resource.plural}` : `${base}/${resource.plural}`;
+  const schema = { $ref: `${prefix}${componentName(resource)}` };
+  const content = { 'application/json': { schema } };
+  const operation = (action: string, write: boolean) => ({
+    ...(write ? { parameters: writeParameters, requestBody: { content } } : {}),
+    responses: { 200: { description: 'OK', content } },
+    'x-kubernetes-action': action,
+    'x-kubernetes-group-version-kind': groupVersionKind(resource),
+  });
+  return {
+    ...(resource.namespaced ? { [`${base}/${resource.plural}`]: { get: operation('list', false) } } : {}),
+    [collection]: { get: operation('list', false), post: operation('post', true), delete: operation('deletecollection', false) },
+    [`${collection}/{name}`]: {
+      get: operation('get', false),
+      put: operation('put', true),
+      patch: operation('patch', true),
+      delete: operation('delete', false),
+    },
+  };
+}
+
+const documentOf = (resources: readonly ApiResource[]) => ({
+  openapi: '3.0.0',
+  info: { title: 'Kubernetes', version: 'unversioned' },
+  paths: Object.assign({}, ...resources.map(pathsOf)) as object,
+  components: { schemas: components(resources) },
+});
+
+interface Documents {
+  readonly generation: number;
+  readonly byGroup: ReadonlyMap<string, string>;
+  readonly index: string;
+}
+
+/** OpenAPI v3 of every group, made again when the kinds change. */
+export class OpenApi {
+  readonly #registry: Registry;
+  #documents: Documents | undefined;
+
+  constructor(registry: Registry) {
+    this.#registry = registry;
+  }
+
+  /** Answers `/openapi/v3` and what is under it; undefined for any other path. */
+  respond(path: string): PlaneResponse | undefined {
+    if (path === '/openapi/v2') throw noSuchResource();
+    if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) return undefined;
+    const { index, byGroup } = this.#current();
+    const group = path.slice('/openapi/v3/'.length);
+    const body = group === '' ? index : byGroup.get(group);
+    return body === undefined
+      ? jsonResponse(404, noSuchResource().status)
+      : { status: 200, headers: { 'content-type': 'application/json' }, body };
+  }
+
+  #current(): Documents {
+    if (this.#documents?.generation === this.#registry.generation) return this.#documents;
+    const byGroup = new Map<string, string>();
+    for (const { group, version } of this.#registry.groups()) {
+      const resources = this.#registry.all().filter((resource) => resource.group === group && resource.version === version);
+      byGroup.set(group === '' ? `api/${version}` : `apis/${group}/${version}`, JSON.stringify(documentOf(resources)));
+    }
+    const paths = [...byGroup].map(([key, text]) => {
+      const hash = createHash('sha256').update(text).digest('hex').slice(0, 32).toUpperCase();
+      return [key, { serverRelativeURL: `/openapi/v3/${key}?hash=${hash}` }];
+    });
+    this.#documents = {
+      generation: this.#registry.generation,
+      byGroup,
+      index: JSON.stringify({ paths: Object.fromEntries(paths) as object }),
+    };
+    return this.#documents;
+  }
+}

@@ -1,0 +1,55 @@
+/** JSON as it is kept: nothing that has been stored or handed out is changed in place. `undefined` means absent. */
+export type Json = null | boolean | number | string | JsonArray | JsonObject;
+export type JsonArray = readonly Json[];
+export interface JsonObject {
+  readonly [key: string]: Json | undefined;
+}
+
+export const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value);
+export const isArray = (value: unknown): value is JsonArray => Array.isArray(value);
+
+export const objectAt = (value: Json | undefined, key: string): JsonObject | undefined => {
+  const child = isObject(value) ? value[key] : undefined;
+  return isObject(child) ? child : undefined;
+};
+export const arrayAt = (value: Json | undefined, key: string): JsonArray => {
+  const child = isObject(value) ? value[key] : undefined;
+  return isArray(child) ? child : [];
+};
+export const stringAt = (value: Json | undefined, key: string): string | undefined => {
+  const child = isObject(value) ? value[key] : undefined;
+  return typeof child === 'string' ? child : undefined;
+};
+export const numberAt = (value: Json | undefined, key: string): number | undefined => {
+  const child = isObject(value) ? value[key] : undefined;
+  return typeof child === 'number' ? child : undefined;
+};
+export const booleanAt = (value: Json | undefined, key: string): boolean | undefined => {
+  const child = isObject(value) ? value[key] : undefined;
+  return typeof child === 'boolean' ? child : undefined;
+};
+
+/** The value at a path of keys. */
+export const valueAt = (value: Json | undefined, path: readonly string[]): Json | undefined =>
+  path.reduce<Json | undefined>((node, key) => (isObject(node) ? node[key] : undefined), value);
+
+/** The object with the value at a path of keys replaced; objects on the way are made where there are none. */
+export function withValueAt(object: JsonObject, path: readonly string[], value: Json | undefined): JsonObject {
+  const [key, ...rest] = path;
+  if (key === undefined) return object;
+  return { ...object, [key]: rest.length === 0 ? value : withValueAt(objectAt(object, key) ?? {}, rest, value) };
+}
+
+/** The object without some of its keys. */
+export const without = (object: JsonObject, ...keys: readonly string[]): JsonObject =>
+  Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
+
+/** Deep equality; the order of keys and keys that are `undefined` don't count. */
+export function equal(a: Json | undefined, b: Json | undefined): boolean {
+  if (a === b) return true;
+  if (isArray(a)) return isArray(b) && a.length === b.length && a.every((item, index) => equal(item, b[index]));
+  if (!isObject(a) || !isObject(b)) return false;
+  for (const key of Object.keys(a)) if (!equal(a[key], b[key])) return false;
+  for (const key of Object.keys(b)) if (b[key] !== undefined && a[key] === undefined) return false;
+  return true;
+}

@@ -1,0 +1,58 @@
+import { notAcceptable } from '../api/status-error.ts';
+
+export interface Output {
+  readonly as: 'Object' | 'Table' | 'PartialObjectMetadata';
+  readonly format: 'json' | 'yaml';
+  /** What the answer says it is. */
+  readonly contentType: string;
+}
+
+interface MediaRange {
+  readonly type: string;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+export const parseAccept = (accept: string): readonly MediaRange[] =>
+  accept.split(',').map((range) => {
+    const [type = '', ...parameters] = range.split(';').map((part) => part.trim());
+    return {
+      type,
+      parameters: Object.fromEntries(parameters.map((parameter) => parameter.split('=').map((part) => part.trim()))) as Record<
+        string,
+        string
+      >,
+    };
+  });
+
+const plainJson: Output = { as: 'Object', format: 'json', contentType: 'application/json' };
+
+function outputOf({ type, parameters }: MediaRange): Output | undefined {
+  const { as, g, v } = parameters;
+  if (as !== undefined) {
+    if (type !== 'application/json' || g !== 'meta.k8s.io' || v !== 'v1') return undefined;
+    const contentType = `application/json;as=${as};g=meta.k8s.io;v=v1`;
+    if (as === 'Table') return { as, format: 'json', contentType: 'application/json' };
+    return as === 'PartialObjectMetadata' || as === 'PartialObjectMetadataList'
+      ? { as: 'PartialObjectMetadata', format: 'json', contentType }
+      : undefined;
+  }
+  if (type === 'application/json' || type === '*/*' || type === 'application/*') return plainJson;
+  if (type === 'application/yaml') return { as: 'Object', format: 'yaml', contentType: 'application/yaml' };
+  return undefined;
+}
+
+const cache = new Map<string, Output>();
+
+/** The first form that the client accepts and that can be made. @throws StatusError 406 */
+export function negotiate(accept: string | undefined): Output {
+  if (accept === undefined || accept === '') return plainJson;
+  const known = cache.get(accept);
+  if (known !== undefined) return known;
+  const output = parseAccept(accept)
+    .map(outputOf)
+    .find((candidate) => candidate !== undefined);
+  if (output === undefined) throw notAcceptable();
+  // Clients send a handful of headers; one that sends many is not worth remembering.
+  if (cache.size < 100) cache.set(accept, output);
+  return output;
+}

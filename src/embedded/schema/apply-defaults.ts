@@ -1,0 +1,43 @@
+import { isArray, isObject, type Json, type JsonObject } from '../json/json.ts';
+import { setOwn } from '../json/merge-patch.ts';
+import { valuesOf, type Schema } from './structural-schema.ts';
+
+/**
+ * The value with the schema's defaults for absent fields. A null that a field does not allow counts as absent where there is
+ * a default, as in Kubernetes; without one it stays, for the validation to refuse.
+ */
+export function applyDefaults(value: Json, schema: Schema): Json {
+  if (isArray(value)) {
+    const { items } = schema;
+    if (items === undefined) return value;
+    const mapped = value.map((item) => applyDefaults(item, items));
+    return mapped.every((item, index) => item === value[index]) ? value : mapped;
+  }
+  return isObject(value) ? objectDefaults(value, schema) : value;
+}
+
+function objectDefaults(value: JsonObject, schema: Schema): JsonObject {
+  const result: Record<string, Json | undefined> = { ...value };
+  let changed = false;
+  for (const [key, property] of Object.entries(schema.properties ?? {})) {
+    const present = Object.hasOwn(value, key) ? value[key] : undefined;
+    const absent = present === undefined || (present === null && property.nullable !== true);
+    const start = absent && property.default !== undefined ? property.default : present;
+    if (start === undefined) continue;
+    const next = applyDefaults(start, property);
+    if (next === present) continue;
+    setOwn(result, key, next);
+    changed = true;
+  }
+  const values = valuesOf(schema);
+  if (values !== undefined) {
+    for (const [key, child] of Object.entries(value)) {
+      if (child === undefined) continue;
+      const next = applyDefaults(child, values);
+      if (next === child) continue;
+      setOwn(result, key, next);
+      changed = true;
+    }
+  }
+  return changed ? result : value;
+}

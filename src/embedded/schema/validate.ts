@@ -1,0 +1,176 @@
+import { equal, isArray, isObject, type Json, type JsonArray, type JsonObject } from '../json/json.ts';
+import { checkRules } from './cel-rules.ts';
+import * as fault from './field-error.ts';
+import type { FieldError } from './field-error.ts';
+import { hasFormat } from './formats.ts';
+import { valuesOf, type Schema } from './structural-schema.ts';
+
+const typeOf = (value: Json): string => {
+  if (value === null) return 'null';
+  if (isArray(value)) return 'array';
+  if (typeof value === 'number') return Number.isInteger(value) ? 'integer' : 'number';
+  return typeof value;
+};
+
+const hasType = (value: Json, type: string): boolean => typeOf(value) === type || (type === 'number' && typeof value === 'number');
+
+const child = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
+const mapChild = (path: string, key: string): string => (/^[A-Za-z_][\w-]*$/.test(key) ? child(path, key) : `${path}[${key}]`);
+
+/**
+ * What is wrong with a value. With `old`, transition rules are checked, and what has not changed is not refused again
+ * (Kubernetes' ratcheting), so that a schema may become stricter while objects live.
+ */
+export function validate(value: Json, schema: Schema, path = '', old?: Json): readonly FieldError[] {
+  if (old !== undefined && equal(value, old)) return [];
+  if (value === null && schema.nullable === true) return [];
+  if (schema['x-kubernetes-int-or-string'] === true) {
+    if (typeof value === 'string' || Number.isInteger(value)) return scalarErrors(value, schema, path);
+    return [wrongType(path, value, 'integer,string')];
+  }
+  if (schema.type !== undefined && !hasType(value, schema.type)) return [wrongType(path, value, schema.type)];
+  const errors = [...scalarErrors(value, schema, path), ...junctorErrors(value, schema, path)];
+  if (isArray(value)) errors.push(...arrayErrors(value, schema, path, old));
+  else if (isObject(value)) errors.push(...objectErrors(value, schema, path, old));
+  // Rules may rely on what the schema says: they wait until it holds.
+  return errors.length > 0 ? errors : checkRules(value, old, schema, path);
+}
+
+const wrongType = (path: string, value: Json, type: string): FieldError => {
+  const actual = typeOf(value);
+  return fault.typeInvalid(path, actual, `${path} in body must be of type ${type}: "${actual}"`);
+};
+
+function scalarErrors(value: Json, schema: Schema, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  if (schema.enum?.some((allowed) => equal(allowed, value)) === false) {
+    errors.push(
+      fault.notSupported(
+        path,
+        value,
+        schema.enum.map((item) => (typeof item === 'string' ? item : JSON.stringify(item))),
+      ),
+    );
+  }
+  if (typeof value === 'number') errors.push(...numberErrors(value, schema, path));
+  if (typeof value === 'string') errors.push(...stringErrors(value, schema, path));
+  return errors;
+}
+
+function numberErrors(value: number, schema: Schema, path: string): FieldError[] {
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
+  const errors: FieldError[] = [];
+  const refuse = (rule: string) => errors.push(fault.invalidValue(path, value, `${path} in body should be ${rule}`));
+  if (minimum !== undefined && (exclusiveMinimum === true ? value <= minimum : value < minimum)) {
+    refuse(exclusiveMinimum === true ? `greater than ${minimum}` : `greater than or equal to ${minimum}`);
+  }
+  if (maximum !== undefined && (exclusiveMaximum === true ? value >= maximum : value > maximum)) {
+    refuse(exclusiveMaximum === true ? `less than ${maximum}` : `less than or equal to ${maximum}`);
+  }
+  if (multipleOf !== undefined && value % multipleOf !== 0) refuse(`a multiple of ${multipleOf}`);
+  if (schema.format === 'int32' && Math.abs(value) > 2_147_483_648) refuse('of type int32');
+  return errors;
+}
+
+const patterns = new Map<string, RegExp>();
+/** Patterns are RE2 in Kubernetes; what both engines know is written alike. */
+function patternOf(source: string): RegExp {
+  const known = patterns.get(source);
+  if (known !== undefined) return known;
+  const pattern = new RegExp(source);
+  if (patterns.size > 1000) patterns.clear();
+  patterns.set(source, pattern);
+  return pattern;
+}
+
+function stringErrors(value: string, schema: Schema, path: string): FieldError[] {
+  const { minLength, maxLength, pattern, format } = schema;
+  const errors: FieldError[] = [];
+  // Characters, not UTF-16 units, and counted only where it can matter.
+  const length = minLength !== undefined || (maxLength !== undefined && value.length > maxLength) ? [...value].length : value.length;
+  if (minLength !== undefined && length < minLength) {
+    errors.push(fault.invalidValue(path, value, `${path} in body should be at least ${minLength} chars long`));
+  }
+  if (maxLength !== undefined && length > maxLength) errors.push(fault.tooLong(path, maxLength));
+  if (pattern !== undefined && !patternOf(pattern).test(value)) {
+    errors.push(fault.invalidValue(path, value, `${path} in body should match '${pattern}'`));
+  }
+  if (format !== undefined && !hasFormat(value, format)) {
+    errors.push(fault.invalidValue(path, value, `${path} in body must be of type ${format}: ${JSON.stringify(value)}`));
+  }
+  return errors;
+}
+
+function arrayErrors(value: JsonArray, schema: Schema, path: string, old: Json | undefined): FieldError[] {
+  const { items, minItems, maxItems } = schema;
+  const errors: FieldError[] = [];
+  if (minItems !== undefined && value.length < minItems) {
+    errors.push(fault.invalidValue(path, value.length, `${path} in body should have at least ${minItems} items`));
+  }
+  if (maxItems !== undefined && value.length > maxItems) errors.push(fault.tooMany(path, value.length, maxItems));
+  if (items !== undefined) {
+    const oldItem = correlate(schema, old);
+    value.forEach((item, index) => errors.push(...validate(item, items, `${path}[${index}]`, oldItem(item))));
+  }
+  errors.push(...duplicateErrors(value, schema, path));
+  return errors;
+}
+
+const keyIn = (item: Json, schema: Schema): string =>
+  JSON.stringify(
+    (schema['x-kubernetes-list-map-keys'] ?? []).map((key) =>
+      isObject(item) ? (item[key] ?? schema.items?.properties?.[key]?.default) : null,
+    ),
+  );
+
+/** Which old item an item was: known for lists that are maps, else none. */
+function correlate(schema: Schema, old: Json | undefined): (item: Json) => Json | undefined {
+  if (!isArray(old) || schema['x-kubernetes-list-type'] !== 'map') return () => undefined;
+  const byKey = new Map(old.map((item) => [keyIn(item, schema), item]));
+  return (item) => byKey.get(keyIn(item, schema));
+}
+
+function duplicateErrors(value: JsonArray, schema: Schema, path: string): FieldError[] {
+  const type = schema['x-kubernetes-list-type'];
+  if (type !== 'map' && type !== 'set') return [];
+  const seen = new Set<string>();
+  return value.flatMap((item, index) => {
+    const identity = type === 'map' ? keyIn(item, schema) : JSON.stringify(item);
+    if (!seen.has(identity)) {
+      seen.add(identity);
+      return [];
+    }
+    const keys = schema['x-kubernetes-list-map-keys'] ?? [];
+    const shown = type === 'map' && isObject(item) ? Object.fromEntries(keys.map((key) => [key, item[key]])) : item;
+    return [fault.duplicate(`${path}[${index}]`, shown)];
+  });
+}
+
+function objectErrors(value: JsonObject, schema: Schema, path: string, old: Json | undefined): FieldError[] {
+  const errors = (schema.required ?? []).filter((key) => value[key] === undefined).map((key) => fault.required(child(path, key)));
+  const before = isObject(old) ? old : undefined;
+  const values = valuesOf(schema);
+  for (const [key, item] of Object.entries(value)) {
+    if (item === undefined) continue;
+    const property = schema.properties !== undefined && Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined;
+    if (property !== undefined) errors.push(...validate(item, property, child(path, key), before?.[key]));
+    else if (values !== undefined) errors.push(...validate(item, values, mapChild(path, key), before?.[key]));
+  }
+  const count = Object.keys(value).length;
+  if (schema.maxProperties !== undefined && count > schema.maxProperties) errors.push(fault.tooMany(path, count, schema.maxProperties));
+  if (schema.minProperties !== undefined && count < schema.minProperties) {
+    errors.push(fault.invalidValue(path, value, `${path} in body should have at least ${schema.minProperties} properties`));
+  }
+  return errors;
+}
+
+function junctorErrors(value: Json, schema: Schema, path: string): FieldError[] {
+  const { allOf, anyOf, oneOf, not } = schema;
+  const holds = (part: Schema): boolean => validate(value, part, path).length === 0;
+  const errors = (allOf ?? []).flatMap((part) => validate(value, part, path));
+  const refuse = (rule: string) => errors.push(fault.invalidValue(path, value, `${JSON.stringify(path)} ${rule}`));
+  if (anyOf !== undefined && !anyOf.some(holds)) refuse('must validate at least one schema (anyOf)');
+  if (oneOf !== undefined && oneOf.filter(holds).length !== 1) refuse('must validate one and only one schema (oneOf)');
+  if (not !== undefined && holds(not)) refuse('must not validate the schema (not)');
+  return errors;
+}

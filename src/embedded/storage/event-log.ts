@@ -1,0 +1,63 @@
+import type { Change } from './change.ts';
+
+/** The latest changes, for watches that begin in the past and for lists that go on in it. */
+export class EventLog {
+  readonly #capacity: number;
+  #changes: Change[] = [];
+  #first = 0;
+  #compacted: number;
+
+  /** Versions up to `compacted` are not known any more. */
+  constructor(capacity: number, compacted: number) {
+    this.#capacity = capacity;
+    this.#compacted = compacted;
+  }
+
+  /** The oldest version that a watch can begin from. */
+  get compacted(): number {
+    return this.#compacted;
+  }
+
+  append(change: Change): void {
+    this.#changes.push(change);
+    if (this.#changes.length - this.#first > this.#capacity) this.#dropOldest();
+  }
+
+  #dropOldest(): void {
+    const oldest = this.#changes[this.#first];
+    if (oldest !== undefined) this.#compacted = oldest.version;
+    this.#first += 1;
+    // Moving everything at each append would cost more than it frees.
+    if (this.#first < this.#capacity) return;
+    this.#changes = this.#changes.slice(this.#first);
+    this.#first = 0;
+  }
+
+  compactTo(version: number): void {
+    while (this.#first < this.#changes.length && (this.#changes[this.#first]?.version ?? Infinity) <= version) this.#dropOldest();
+    this.#compacted = Math.max(this.#compacted, version);
+  }
+
+  /** Changes of a resource after a version, oldest first; undefined when they are not known any more. */
+  since(resource: string, version: number): readonly Change[] | undefined {
+    if (version < this.#compacted) return undefined;
+    const start = this.#indexAfter(version);
+    const found: Change[] = [];
+    for (let index = start; index < this.#changes.length; index += 1) {
+      const change = this.#changes[index];
+      if (change?.resource === resource) found.push(change);
+    }
+    return found;
+  }
+
+  #indexAfter(version: number): number {
+    let low = this.#first;
+    let high = this.#changes.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#changes[middle]?.version ?? 0) <= version) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

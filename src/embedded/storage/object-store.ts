@@ -1,0 +1,210 @@
+import type { ApiObject } from '../api/api-object.ts';
+import { withMeta } from '../api/api-object.ts';
+import type { Change, Stored } from './change.ts';
+import { EventLog } from './event-log.ts';
+import type { Journal } from './journal.ts';
+import { SortedKeys } from './sorted-keys.ts';
+import { StorageError } from './storage-error.ts';
+
+interface Table {
+  readonly objects: Map<string, Stored>;
+  readonly keys: SortedKeys;
+}
+
+/** Sorts like the keys of etcd: by namespace, then by name. */
+export const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`;
+
+/**
+ * Every object, in memory and in the journal. Writes take effect at once and in the order of their versions; whoever has read or
+ * written waits for `committed()` before it says so to anyone, so that nothing is acknowledged or shown that a crash could undo.
+ */
+export class ObjectStore {
+  readonly #journal: Journal;
+  readonly #tables = new Map<string, Table>();
+  readonly #listeners: ((change: Change) => void)[] = [];
+  readonly #log: EventLog;
+  #revision: number;
+  #pending: Change[] = [];
+  #commit: PromiseWithResolvers<void> | undefined;
+  #closed = false;
+
+  constructor(options: { readonly journal: Journal; readonly logCapacity: number }) {
+    this.#journal = options.journal;
+    const { rows, revision } = options.journal.load();
+    this.#revision = Math.max(revision, 1);
+    this.#log = new EventLog(options.logCapacity, this.#revision);
+    for (const { resource, namespace, name, version, json } of rows) {
+      if (json === undefined) continue;
+      this.#place(resource, keyOf(namespace, name), { object: JSON.parse(json) as ApiObject, json, version });
+    }
+  }
+
+  /** The version of the latest write. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** The version of the latest write that is durable. */
+  get committedRevision(): number {
+    return (this.#pending[0]?.version ?? this.#revision + 1) - 1;
+  }
+
+  /** The oldest version that is still known. */
+  get compacted(): number {
+    return this.#log.compacted;
+  }
+
+  get size(): number {
+    return [...this.#tables.values()].reduce((sum, { keys }) => sum + keys.size, 0);
+  }
+
+  get resources(): readonly string[] {
+    return [...this.#tables.keys()];
+  }
+
+  get(resource: string, namespace: string, name: string): Stored | undefined {
+    return this.#tables.get(resource)?.objects.get(keyOf(namespace, name));
+  }
+
+  /** In order of their keys. `namespace` undefined: of all. `after`: only those behind this key. */
+  *list(resource: string, namespace?: string, after?: string): Generator<Stored> {
+    const table = this.#tables.get(resource);
+    if (table === undefined) return;
+    const prefix = namespace === undefined ? '' : `${namespace}/`;
+    for (const key of table.keys.from(after === undefined ? prefix : `${after}\0`, prefix)) {
+      const stored = table.objects.get(key);
+      if (stored !== undefined) yield stored;
+    }
+  }
+
+  /** How many objects of a resource there are. */
+  count(resource: string): number {
+    return this.#tables.get(resource)?.keys.size ?? 0;
+  }
+
+  /** The objects of a resource as they stood at a version; undefined when that is not known any more. */
+  listAt(resource: string, version: number, namespace?: string, after?: string): Iterable<Stored> | undefined {
+    const changes = this.#log.since(resource, version);
+    if (changes === undefined) return undefined;
+    const undo = [...changes, ...this.#pending.filter((change) => change.resource === resource)].reverse();
+    if (undo.length === 0) return this.list(resource, namespace, after);
+    const objects = new Map(this.#tables.get(resource)?.objects);
+    for (const change of undo) {
+      const key = keyOf(change.namespace, change.name);
+      if (change.before === undefined) objects.delete(key);
+      else objects.set(key, change.before);
+    }
+    const prefix = namespace === undefined ? '' : `${namespace}/`;
+    return [...objects]
+      .filter(([key]) => key.startsWith(prefix) && (after === undefined || key > after))
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, stored]) => stored);
+  }
+
+  /** Changes of a resource after a version; undefined when they are not known any more. */
+  since(resource: string, version: number): readonly Change[] | undefined {
+    return this.#log.since(resource, version);
+  }
+
+  /** Called with every change once it is durable, in order. */
+  onChange(listener: (change: Change) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  put(resource: string, object: ApiObject): Stored {
+    return this.#write(resource, object, false);
+  }
+
+  /** Removes the object; `last` is the state that watchers see. */
+  remove(resource: string, last: ApiObject): Stored {
+    return this.#write(resource, last, true);
+  }
+
+  #write(resource: string, object: ApiObject, deleted: boolean): Stored {
+    if (this.#closed) throw new StorageError('Closed', 'the control plane has been closed');
+    const { namespace = '', name } = object.metadata;
+    const version = this.#revision + 1;
+    const versioned = withMeta(object, { resourceVersion: String(version) });
+    const after: Stored = { object: versioned, json: JSON.stringify(versioned), version };
+    const key = keyOf(namespace, name);
+    const before = this.#tables.get(resource)?.objects.get(key);
+    this.#revision = version;
+    this.#place(resource, key, deleted ? undefined : after);
+    this.#pending.push({ resource, namespace, name, version, before, after, deleted });
+    if (!this.#journal.durable) this.#flush();
+    else if (this.#commit === undefined) {
+      this.#commit = Promise.withResolvers();
+      // Unhandled only if nobody waits; whoever needs to know does.
+      this.#commit.promise.catch(() => undefined);
+      // The writes of one turn of the event loop share one wait for the disk.
+      setImmediate(() => this.#flush());
+    }
+    return after;
+  }
+
+  #place(resource: string, key: string, stored: Stored | undefined): void {
+    let table = this.#tables.get(resource);
+    if (table === undefined) {
+      table = { objects: new Map(), keys: new SortedKeys() };
+      this.#tables.set(resource, table);
+    }
+    if (stored === undefined) {
+      table.objects.delete(key);
+      table.keys.remove(key);
+    } else {
+      if (!table.objects.has(key)) table.keys.add(key);
+      table.objects.set(key, stored);
+    }
+  }
+
+  /** Resolves when everything written so far is durable. @throws StorageError when it could not be written, and then it is undone. */
+  committed(): Promise<void> {
+    return this.#commit?.promise ?? Promise.resolve();
+  }
+
+  #flush(): void {
+    const changes = this.#pending;
+    const commit = this.#commit;
+    this.#pending = [];
+    this.#commit = undefined;
+    if (changes.length === 0) {
+      commit?.resolve();
+      return;
+    }
+    try {
+      this.#journal.append(
+        changes.map(({ resource, namespace, name, version, after, deleted }) => ({
+          resource,
+          namespace,
+          name,
+          version,
+          json: deleted ? undefined : after.json,
+        })),
+        this.#revision,
+      );
+    } catch (error) {
+      // What was not stored never happened; versions are not given out twice.
+      for (const { resource, namespace, name, before } of changes.reverse()) this.#place(resource, keyOf(namespace, name), before);
+      commit?.reject(new StorageError('WriteFailed', 'the storage could not be written', { cause: error }));
+      return;
+    }
+    for (const change of changes) {
+      this.#log.append(change);
+      for (const listener of this.#listeners) listener(change);
+    }
+    commit?.resolve();
+  }
+
+  /** Forgets changes up to a version: watches and lists from before are told to begin again. */
+  compactTo(version: number): void {
+    this.#log.compactTo(version);
+  }
+
+  /** Writes what is pending and closes the file. */
+  close(): void {
+    if (this.#closed) return;
+    this.#flush();
+    this.#closed = true;
+    this.#journal.close();
+  }
+}
