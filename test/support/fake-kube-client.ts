@@ -104,6 +104,12 @@ export class FakeKubeClient implements KubeClient {
     return this.#typed(resource, options.dryRun === true ? created : this.#store('ADDED', resource, key, created));
   }
 
+  /** Stores an object just as it is, as if it had been there all the time. */
+  put<T extends KubeObject>(resource: ResourceDefinition<T>, object: T): T {
+    const key = this.#key(resource, object.metadata.namespace ?? '', object.metadata.name);
+    return this.#typed(resource, this.#store('ADDED', resource, key, structuredClone(object)));
+  }
+
   async update<T extends KubeObject>(resource: ResourceDefinition<T>, object: T): Promise<T> {
     await this.#call('update', resource, object.metadata.name);
     const next = structuredClone(object) as unknown as Stored;
