@@ -30,6 +30,7 @@ export class ContainerRun {
   readonly #process: RunningProcess;
   readonly #clock: Clock;
   readonly #prober: Prober;
+  #over = false;
   #deadline: { readonly atMs: number; readonly timer: Timer } | undefined;
 
   /** Rejects with the system's error when the program can't be started. */
@@ -57,6 +58,7 @@ export class ContainerRun {
         this.terminate(terminationGracePeriodSeconds === undefined ? graceMs : terminationGracePeriodSeconds * 1000),
     });
     this.exited = process.exited.then(async (exit) => {
+      this.#over = true;
       this.#prober.stop();
       this.#deadline?.timer.cancel();
       await log.end();
@@ -74,6 +76,7 @@ export class ContainerRun {
 
   /** SIGTERM, and SIGKILL when the grace is over. Another call can only shorten it. */
   terminate(graceMs: number): void {
+    if (this.#over) return;
     const atMs = this.#clock.monotonic() + graceMs;
     if (this.#deadline !== undefined && this.#deadline.atMs <= atMs) return;
     if (this.#deadline === undefined) this.#process.terminate();
