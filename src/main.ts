@@ -1,7 +1,74 @@
-import { Command } from 'commander';
+#!/usr/bin/env node
+import { Command, Option } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
-import { crds } from './commands/crds.ts';
+import type { CreateKeyOptions, KeysOptions } from './commands/keys.ts';
+import { CommandError } from './commands/command-error.ts';
+import { ConfigError } from './config/environment.ts';
 
-const program = new Command('conversation-operator').description(packageJson.description);
-program.command('crds').option('-o, --output <folder>').action(crds);
-await program.parseAsync();
+const { version, description } = packageJson;
+
+/** Failures that a person can do something about are one line; everything else is a fault of ours and shows where. */
+const explained = (error: unknown): string | undefined => {
+  if (error instanceof CommandError || error instanceof ConfigError) return error.message;
+  const known = ['KubeconfigError', 'ListenError', 'ApiError', 'TransportError'];
+  return error instanceof Error && known.includes(error.name) ? error.message : undefined;
+};
+
+const program = new Command('conversation-operator').description(description).showHelpAfterError();
+
+program
+  .command('up')
+  .description('everything in one process on this machine, with an embedded control plane (PORT, DATA_DIR, LOG_LEVEL)')
+  .action(async () => (await import('./commands/up.ts')).up({ version, programFolder: import.meta.dirname }));
+
+program
+  .command('operator')
+  .description('the controllers, against a cluster')
+  .action(async () => (await import('./commands/operator.ts')).operator());
+
+program
+  .command('gateway')
+  .description('the REST service, against a cluster')
+  .action(async () => (await import('./commands/gateway.ts')).gateway(version));
+
+const keys = program.command('keys').description('keys for the REST service');
+const inCluster = (command: Command) =>
+  command
+    .option('--kubeconfig <file>', 'by default $KUBECONFIG, ~/.kube/config, or the pod')
+    .option('-n, --namespace <name>', 'by default that of the kubeconfig');
+
+inCluster(keys.command('create').description('make a key and print it, once'))
+  .requiredOption('--owner <name>', 'whose conversations the key opens')
+  .addOption(new Option('--role <role>', 'what it may do').choices(['user', 'admin']).default('user'))
+  .option('--description <text>', 'what it is for')
+  .option('--expires-at <time>', 'when it stops working, for example 2027-01-31T00:00:00Z')
+  .action(async (options: CreateKeyOptions) => (await import('./commands/keys.ts')).createKey(options));
+
+inCluster(keys.command('list').description('show all keys, never their values')).action(async (options: KeysOptions) =>
+  (await import('./commands/keys.ts')).listKeys(options),
+);
+
+inCluster(keys.command('revoke <name>').description('delete a key')).action(async (name: string, options: KeysOptions) =>
+  (await import('./commands/keys.ts')).revokeKey(name, options),
+);
+
+program
+  .command('crds')
+  .description('print the custom resource definitions')
+  .option('-o, --output <folder>', 'write them into files')
+  .action(async (options: { readonly output?: string }) => (await import('./commands/crds.ts')).crds(options));
+
+program
+  .command('version')
+  .description('print the version')
+  .action(() => {
+    process.stdout.write(`${version}\n`);
+  });
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  const text = explained(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error));
+  for (const line of text.split('\n')) process.stderr.write(`conversation-operator: ${line}\n`);
+  process.exitCode = 1;
+}

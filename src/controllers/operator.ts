@@ -125,7 +125,7 @@ export class Operator {
   }
 
   /** Starts to work once every cache has been filled: deciding on half a picture would create what is there already. */
-  async start(signal: AbortSignal): Promise<void> {
+  async start(signal?: AbortSignal): Promise<void> {
     await Promise.all(reflectorsOf(this.#options.caches).map((reflector) => reflector.synced(signal)));
     this.#wire();
     for (const controller of this.#controllers) controller.start();

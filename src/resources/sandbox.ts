@@ -70,7 +70,6 @@ export const SandboxReason = {
   quota: 'Quota',
   idle: 'Idle',
   maxActiveTime: 'MaxActiveTime',
-  pausing: 'Pausing',
   waitingForAdmission: 'WaitingForAdmission',
   waitingForVolume: 'WaitingForVolume',
   waitingForPod: 'WaitingForPod',

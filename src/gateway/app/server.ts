@@ -21,12 +21,17 @@ export const createHttpServer = (listener: RequestListener): Server =>
     listener,
   );
 
+/** The gateway's address can't be had. The message is one line, for a person at a terminal. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError';
+}
+
 export function listenOn(server: Server, host: string, port: number): Promise<{ readonly port: number }> {
   return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => {
       const where = isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
       const why = error.code === 'EADDRINUSE' ? 'the port is in use' : error.message;
-      reject(new Error(`The gateway can't listen on ${where}: ${why}`, { cause: error }));
+      reject(new ListenError(`the gateway can't listen on ${where}: ${why}`, { cause: error }));
     };
     server.once('error', onError);
     server.listen(port, host, () => {

@@ -112,7 +112,9 @@ export function conversationRecord(sources: ConversationSources, exposure: Expos
 function executionStatusOf(status: Conversation['status'], phase: SandboxView['phase']) {
   if (phase === 'RUNNING') return status?.executionStatus ?? null;
   if (phase !== 'PAUSED') return null;
-  return status?.interruption !== undefined || status?.executionStatus === 'paused' ? 'paused' : null;
+  // A run that is still being interrupted counts: the pause shows before the agent stands.
+  const { interruption, executionStatus } = status ?? {};
+  return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running' ? 'paused' : null;
 }
 
 const metricsView = (metrics: NonNullable<Conversation['status']>['metrics']): z.output<typeof metricsSchema> | null =>

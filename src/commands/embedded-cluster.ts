@@ -1,0 +1,115 @@
+import { randomBytes } from 'node:crypto';
+import { createServer } from 'node:net';
+import { ControlPlane } from '../embedded/control-plane.ts';
+import { createCertificate, type Certificate } from '../embedded/http/certificate.ts';
+import { writeKubeconfig } from '../embedded/http/kubeconfig.ts';
+import { startApiServer } from '../embedded/http/server.ts';
+import type { ImageProgram } from '../embedded/process-node/options.ts';
+import { ProcessNode } from '../embedded/process-node/process-node.ts';
+import { StorageError } from '../embedded/storage/storage-error.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { Clock } from '../kube/clock.ts';
+import { EventRecorder } from '../kube/events.ts';
+import { crdOf, definitions } from '../resources/crd.ts';
+import { CommandError, systemCodeOf } from './command-error.ts';
+import type { DataFolder } from './data-folder.ts';
+import { connect, type Runtime } from './runtime.ts';
+
+export interface EmbeddedClusterOptions extends Runtime {
+  readonly folder: DataFolder;
+  /** 0: the one of the last time where that is free, else any. */
+  readonly port: number;
+  readonly images: Readonly<Record<string, ImageProgram>>;
+  /** Variables of this process that agents see. */
+  readonly passEnv: readonly string[];
+}
+
+export interface EmbeddedCluster {
+  readonly url: string;
+  readonly kubeconfig: string;
+  readonly client: KubeClient;
+}
+
+const loopback = '127.0.0.1';
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const probe = createServer();
+    probe.once('error', () => resolve(false));
+    probe.listen(port, loopback, () => probe.close(() => resolve(true)));
+  });
+
+/** A port that stays the same over restarts keeps kubeconfigs that people have copied alive. */
+async function choosePort(folder: DataFolder, wanted: number): Promise<number> {
+  if (wanted !== 0) return wanted;
+  const last = Number(folder.read('api-port'));
+  return Number.isInteger(last) && last > 0 && last < 65_536 && (await isFree(last)) ? last : 0;
+}
+
+async function openPlane(runtime: Runtime, folder: DataFolder): Promise<ControlPlane> {
+  try {
+    const plane = new ControlPlane({ storage: { file: folder.file('state.db') }, ...runtime });
+    await plane.start();
+    return plane;
+  } catch (error) {
+    if (!(error instanceof StorageError)) throw error;
+    if (error.code === 'Locked') throw new CommandError(`DATA_DIR: ${folder.path} is in use by another process`, { cause: error });
+    throw new CommandError(`DATA_DIR: ${error.message}`, { cause: error });
+  }
+}
+
+/** The same over restarts, so that kubeconfigs that people have copied stay valid. */
+function certificateOf(folder: DataFolder, clock: Clock): Certificate {
+  const text = folder.remember('certificate', () => {
+    const { cert, key } = createCertificate({ nowMs: clock.now() });
+    return `${cert}${key}`;
+  });
+  const [cert, key] = text.split(/(?=-----BEGIN PRIVATE KEY-----)/);
+  if (cert === undefined || key === undefined) throw new CommandError(`DATA_DIR: ${folder.file('certificate')} is damaged; remove it`);
+  return { cert, key };
+}
+
+/** A control plane and one node on this machine. What it starts is ended by the stack, last first. */
+export async function startEmbeddedCluster(options: EmbeddedClusterOptions, stack: AsyncDisposableStack): Promise<EmbeddedCluster> {
+  const { folder, images, passEnv, clock, random, logger, metrics } = options;
+  const runtime: Runtime = { clock, random, logger, metrics };
+  // First, because it locks the folder: nothing of another process may be touched before.
+  const plane = await openPlane({ ...runtime, logger: logger.child({ component: 'api-server' }) }, folder);
+  stack.defer(() => plane.close());
+  await plane.applyCrds(definitions.map(crdOf));
+  const token = folder.remember('api-token', () => randomBytes(32).toString('base64url'));
+  const port = await choosePort(folder, options.port);
+  const server = await startApiServer({
+    plane,
+    host: loopback,
+    port,
+    token,
+    certificate: certificateOf(folder, clock),
+    logger: logger.child({ component: 'api-server' }),
+  }).catch((error: unknown) => {
+    if (systemCodeOf(error) === 'EADDRINUSE') throw new CommandError(`API_PORT: port ${port} on ${loopback} is in use`, { cause: error });
+    throw error;
+  });
+  stack.defer(() => server.close());
+  folder.write('api-port', new URL(server.url).port);
+  const kubeconfig = folder.file('kubeconfig');
+  writeKubeconfig(kubeconfig, { server: server.secureUrl, token, ca: server.ca });
+
+  const { client, transport } = connect({ server: server.url, token }, runtime);
+  stack.defer(() => transport.close());
+  const events = new EventRecorder({ client, component: 'process-node', ...runtime });
+  stack.defer(() => events.close());
+  const node = new ProcessNode({
+    client,
+    dataDir: folder.file('node'),
+    images,
+    passEnv,
+    events,
+    ...runtime,
+    logger: logger.child({ component: 'node' }),
+  });
+  plane.setPodLogs(node);
+  stack.defer(() => node.stop());
+  await node.start();
+  return { url: server.url, kubeconfig, client };
+}

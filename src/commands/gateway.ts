@@ -1,0 +1,66 @@
+import { readGatewayConfig } from '../config/cluster.ts';
+import { createGateway } from '../gateway/gateway.ts';
+import { gatewayIndexers } from '../gateway/lookup/cache.ts';
+import { loadConnection } from '../kube/kubeconfig.ts';
+import { Reflector } from '../kube/reflector.ts';
+import { startTelemetryServer } from '../observability/telemetry-server.ts';
+import { apiKeys } from '../resources/api-key.ts';
+import { conversations } from '../resources/conversation.ts';
+import { sandboxes } from '../resources/sandbox.ts';
+import { sandboxTemplates } from '../resources/sandbox-template.ts';
+import { interrupted } from './interruption.ts';
+import { loggerOf } from './logging.ts';
+import { mountedMasterKeys } from './master-keys.ts';
+import { connect, createRuntime } from './runtime.ts';
+
+/** The REST service against a cluster. Any number of these may run side by side. */
+export async function gateway(version: string): Promise<void> {
+  const config = readGatewayConfig(process.env);
+  const stopped = interrupted();
+  const logger = loggerOf(config);
+  const runtime = createRuntime(logger);
+  const keys = mountedMasterKeys(config.MASTER_KEY_FILES);
+  const { connection, namespace: ownNamespace } = await loadConnection({});
+  const namespace = config.NAMESPACE ?? ownNamespace;
+  await using stack = new AsyncDisposableStack();
+
+  const { client, transport } = connect(connection, runtime);
+  stack.defer(() => transport.close());
+  const { conversations: conversationIndexers, sandboxes: sandboxIndexers, apiKeys: keyIndexers } = gatewayIndexers;
+  const caches = {
+    conversations: new Reflector({ client, namespace, ...runtime, resource: conversations, indexers: conversationIndexers }),
+    sandboxes: new Reflector({ client, namespace, ...runtime, resource: sandboxes, indexers: sandboxIndexers }),
+    templates: new Reflector({ client, namespace, ...runtime, resource: sandboxTemplates }),
+    apiKeys: new Reflector({ client, namespace, ...runtime, resource: apiKeys, indexers: keyIndexers }),
+  };
+  for (const reflector of Object.values(caches)) {
+    reflector.start();
+    stack.defer(() => reflector.stop());
+  }
+  const server = createGateway({
+    client,
+    namespace,
+    caches,
+    keys,
+    host: config.HOST,
+    port: config.PORT,
+    legacyApi: config.LEGACY_API,
+    clock: runtime.clock,
+    logger,
+    metrics: runtime.metrics,
+    version,
+    ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
+  });
+  stack.defer(() => server.close());
+  const { port } = await server.listen();
+  const telemetry = await startTelemetryServer({
+    host: config.HOST,
+    port: config.METRICS_PORT,
+    metrics: runtime.metrics,
+    ready: () => Object.values(caches).every(({ hasSynced }) => hasSynced),
+  });
+  stack.defer(() => telemetry.close());
+  logger.info('gateway started', { port, namespace, server: connection.server });
+  const signal = await stopped;
+  logger.info('stopping', { signal });
+}

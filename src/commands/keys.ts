@@ -1,0 +1,95 @@
+import { issueKey } from '../gateway/auth/issue-key.ts';
+import { isNotFound } from '../kube/errors.ts';
+import { loadConnection } from '../kube/kubeconfig.ts';
+import { silentLogger } from '../observability/logger.ts';
+import { apiKeyRoles, apiKeys } from '../resources/api-key.ts';
+import { CommandError } from './command-error.ts';
+import { connect, createRuntime } from './runtime.ts';
+
+export interface KeysOptions {
+  readonly kubeconfig?: string;
+  readonly namespace?: string;
+}
+
+async function withClient<T>(
+  options: KeysOptions,
+  work: (client: ReturnType<typeof connect>['client'], namespace: string) => Promise<T>,
+): Promise<T> {
+  const { connection, namespace } = await loadConnection(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig });
+  const { client, transport } = connect(connection, createRuntime(silentLogger));
+  try {
+    return await work(client, options.namespace ?? namespace);
+  } finally {
+    await transport.close();
+  }
+}
+
+export interface CreateKeyOptions extends KeysOptions {
+  readonly owner: string;
+  readonly role: string;
+  readonly description?: string;
+  readonly expiresAt?: string;
+}
+
+/** Prints the new key, and nothing else, on standard output: it can't be shown again. */
+export async function createKey({ owner, role: wanted, description, expiresAt, ...options }: CreateKeyOptions): Promise<void> {
+  const role = apiKeyRoles.find((known) => known === wanted);
+  if (role === undefined) throw new CommandError(`--role: ${wanted} is none of ${apiKeyRoles.join(', ')}`);
+  if (expiresAt !== undefined && Number.isNaN(Date.parse(expiresAt))) {
+    throw new CommandError(`--expires-at: ${expiresAt} is not a time like 2027-01-31T00:00:00Z`);
+  }
+  await withClient(options, async (client, namespace) => {
+    const { key, resource } = await issueKey({
+      client,
+      namespace,
+      owner,
+      role,
+      ...(description === undefined ? {} : { description }),
+      ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
+    });
+    process.stderr.write(`Key ${resource.metadata.name} of ${owner} in namespace ${namespace}. It is shown only now:\n`);
+    process.stdout.write(`${key}\n`);
+  });
+}
+
+const table = (rows: readonly (readonly string[])[]): string => {
+  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join('   ')
+        .trimEnd(),
+    )
+    .join('\n');
+};
+
+export async function listKeys(options: KeysOptions): Promise<void> {
+  const { items } = await withClient(options, (client, namespace) => client.list(apiKeys, { namespace }));
+  if (items.length === 0) {
+    process.stderr.write('There are no keys.\n');
+    return;
+  }
+  const rows = items.map(({ metadata, spec }) => [
+    metadata.name,
+    spec.owner,
+    spec.role,
+    spec.disabled === true ? 'disabled' : (spec.expiresAt ?? 'never'),
+    metadata.creationTimestamp,
+    spec.description ?? '',
+  ]);
+  process.stdout.write(`${table([['NAME', 'OWNER', 'ROLE', 'EXPIRES', 'CREATED', 'DESCRIPTION'], ...rows])}\n`);
+}
+
+/** Deletes the key; gateways refuse it as soon as their caches have seen that. */
+export async function revokeKey(name: string, options: KeysOptions): Promise<void> {
+  await withClient(options, async (client, namespace) => {
+    try {
+      await client.delete(apiKeys, namespace, name);
+    } catch (error) {
+      if (isNotFound(error)) throw new CommandError(`there is no key ${name} in namespace ${namespace}`, { cause: error });
+      throw error;
+    }
+    process.stderr.write(`Key ${name} is revoked.\n`);
+  });
+}

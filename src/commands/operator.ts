@@ -1,0 +1,68 @@
+import { hostname } from 'node:os';
+import { randomBytes } from 'node:crypto';
+import { OpenHandsClient } from '../agent/openhands-client.ts';
+import { readOperatorConfig } from '../config/cluster.ts';
+import { createCaches, reflectorsOf } from '../controllers/caches.ts';
+import { Operator } from '../controllers/operator.ts';
+import { fenced } from '../kube/fenced-client.ts';
+import { loadConnection } from '../kube/kubeconfig.ts';
+import { LeaderElection } from '../kube/leader-election.ts';
+import { startTelemetryServer } from '../observability/telemetry-server.ts';
+import { interrupted } from './interruption.ts';
+import { loggerOf } from './logging.ts';
+import { mountedMasterKeys } from './master-keys.ts';
+import { connect, createRuntime } from './runtime.ts';
+
+const leaseName = 'conversation-operator';
+
+/** The controllers against a cluster. Of several such processes one works, the others wait for its lease. */
+export async function operator(): Promise<void> {
+  const config = readOperatorConfig(process.env);
+  const stopped = interrupted();
+  const logger = loggerOf(config);
+  const runtime = createRuntime(logger);
+  const keys = mountedMasterKeys(config.MASTER_KEY_FILES);
+  const { connection, namespace: ownNamespace } = await loadConnection({});
+  const namespace = config.NAMESPACE ?? ownNamespace;
+  await using stack = new AsyncDisposableStack();
+
+  const { client, transport } = connect(connection, runtime);
+  stack.defer(() => transport.close());
+  // Filled while another one leads, so that a handover takes no longer than the lease.
+  const caches = createCaches({ client, namespace, ...runtime });
+  for (const reflector of reflectorsOf(caches)) {
+    reflector.start();
+    stack.defer(() => reflector.stop());
+  }
+  const synced = () => reflectorsOf(caches).every(({ hasSynced }) => hasSynced);
+  const telemetry = [
+    await startTelemetryServer({ host: '0.0.0.0', port: config.METRICS_PORT, metrics: runtime.metrics, ready: synced }),
+    await startTelemetryServer({ host: '0.0.0.0', port: config.HEALTH_PORT, metrics: runtime.metrics, ready: synced }),
+  ];
+  for (const server of telemetry) stack.defer(() => server.close());
+
+  const agent = new OpenHandsClient({});
+  stack.defer(() => agent.close());
+  const election: LeaderElection = new LeaderElection({
+    client,
+    namespace,
+    name: leaseName,
+    identity: `${config.POD_NAME ?? hostname()}_${randomBytes(4).toString('hex')}`,
+    ...runtime,
+    onStartedLeading: async (signal) => {
+      const work = new Operator({ ...runtime, client: fenced(client, election), caches, agent, keys, gitHosts: config.GIT_HOSTS });
+      await work.start(signal);
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      await work.stop();
+    },
+  });
+  const stop = new AbortController();
+  const elections = (async () => {
+    while (!stop.signal.aborted) await election.run(stop.signal);
+  })();
+  logger.info('operator started', { namespace, server: connection.server });
+  const signal = await stopped;
+  logger.info('stopping', { signal });
+  stop.abort(new Error('the process is stopping'));
+  await elections;
+}

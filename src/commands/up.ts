@@ -1,0 +1,171 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { OpenHandsClient } from '../agent/openhands-client.ts';
+import { readUpConfig } from '../config/up.ts';
+import { createCaches, reflectorsOf } from '../controllers/caches.ts';
+import { Operator } from '../controllers/operator.ts';
+import { issueKey } from '../gateway/auth/issue-key.ts';
+import { hashKey } from '../gateway/auth/key.ts';
+import { createGateway } from '../gateway/gateway.ts';
+import { gatewayIndexers } from '../gateway/lookup/cache.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { isAlreadyExists } from '../kube/errors.ts';
+import { Reflector } from '../kube/reflector.ts';
+import { startTelemetryServer } from '../observability/telemetry-server.ts';
+import { apiKeys, type ApiKey } from '../resources/api-key.ts';
+import { sandboxTemplates } from '../resources/sandbox-template.ts';
+import { CommandError, systemCodeOf } from './command-error.ts';
+import { DataFolder } from './data-folder.ts';
+import { defaultTemplate, referenceAgentImage } from './default-template.ts';
+import { startEmbeddedCluster } from './embedded-cluster.ts';
+import { interrupted } from './interruption.ts';
+import { loggerOf } from './logging.ts';
+import { localMasterKey } from './master-keys.ts';
+import { createRuntime } from './runtime.ts';
+
+const namespace = 'default';
+const loopback = '127.0.0.1';
+/** A model for the reference agent comes from the environment of whoever starts all this. */
+const agentVariables = ['LLM_BASE_URL', 'LLM_API_KEY', 'LLM_MODEL'];
+
+/** The bundle beside the program's own, or the source below it. */
+function referenceAgentProgram(programFolder: string): readonly string[] {
+  const program = ['reference-agent.js', 'agent/reference/main.ts']
+    .map((path) => join(programFolder, path))
+    .find((path) => existsSync(path));
+  if (program === undefined) throw new CommandError(`the reference agent is missing in ${programFolder}`);
+  return [process.execPath, program];
+}
+
+async function ensureTemplate(client: KubeClient): Promise<void> {
+  try {
+    await client.create(sandboxTemplates, defaultTemplate(namespace));
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+}
+
+/** The first key, kept in the data folder: the one of the last time, unless somebody has revoked it. */
+async function ensureFirstKey(client: KubeClient, folder: DataFolder, owner: string): Promise<string> {
+  const known = folder.read('api-key');
+  if (known !== undefined) {
+    const sha256 = hashKey(known);
+    const { items } = await client.list(apiKeys, { namespace });
+    if (items.some(({ spec }) => spec.sha256 === sha256 && spec.disabled !== true)) return known;
+  }
+  const { key } = await issueKey({ client, namespace, owner, role: 'admin', description: 'Made at the first start.' });
+  folder.write('api-key', key);
+  return key;
+}
+
+function banner(facts: { url: string; key: string; kubeconfig: string; metricsUrl: string; dataDir: string }): string {
+  const { url, key, kubeconfig, metricsUrl, dataDir } = facts;
+  const message = JSON.stringify({
+    initial_message: { content: [{ type: 'text', text: 'Say hello:\n```sh\necho hello from $(pwd)\n```' }] },
+  });
+  return [
+    '',
+    `  REST service   ${url}`,
+    `  API key        ${key}`,
+    `  kubeconfig     ${kubeconfig}`,
+    `  metrics        ${metricsUrl}`,
+    `  data           ${dataDir}`,
+    '',
+    '  Agents run here as local processes of this user, WITHOUT isolation. Give them only work that you would run yourself.',
+    '',
+    '  Start a conversation:',
+    '',
+    `curl -s ${url}/api/v1/app-conversations -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '${message}'`,
+    '',
+    '  See it:',
+    '',
+    `kubectl --kubeconfig '${kubeconfig}' get conversations`,
+    '',
+    'ready',
+    '',
+  ].join('\n');
+}
+
+export interface UpOptions {
+  readonly version: string;
+  /** Where the program lies, and the reference agent with it. */
+  readonly programFolder: string;
+}
+
+/** Everything in one process: embedded control plane, node, operator and gateway, on loopback. Runs until it is interrupted. */
+export async function up({ version, programFolder }: UpOptions): Promise<void> {
+  const config = readUpConfig(process.env);
+  const stopped = interrupted();
+  const logger = loggerOf(config);
+  const runtime = createRuntime(logger);
+  const { metrics } = runtime;
+  const folder = new DataFolder(config.DATA_DIR);
+  const keys = localMasterKey(folder);
+  await using stack = new AsyncDisposableStack();
+
+  const { client, kubeconfig } = await startEmbeddedCluster(
+    {
+      ...runtime,
+      folder,
+      port: config.API_PORT,
+      images: { [referenceAgentImage]: { command: referenceAgentProgram(programFolder) } },
+      passEnv: agentVariables,
+    },
+    stack,
+  );
+  await ensureTemplate(client);
+  const key = await ensureFirstKey(client, folder, config.OWNER);
+
+  const caches = createCaches({ client, namespace, ...runtime, indexers: gatewayIndexers });
+  const keyCache = new Reflector<ApiKey>({ client, namespace, resource: apiKeys, indexers: gatewayIndexers.apiKeys, ...runtime });
+  const reflectors = [...reflectorsOf(caches), keyCache];
+  for (const reflector of reflectors) {
+    reflector.start();
+    stack.defer(() => reflector.stop());
+  }
+  await Promise.all(reflectors.map((reflector) => reflector.synced()));
+
+  const agent = new OpenHandsClient({});
+  stack.defer(() => agent.close());
+  const operator = new Operator({ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, ...runtime });
+  stack.defer(() => operator.stop());
+  await operator.start();
+
+  const gateway = createGateway({
+    client,
+    namespace,
+    caches: { ...caches, apiKeys: keyCache },
+    keys,
+    host: loopback,
+    port: config.PORT,
+    legacyApi: config.LEGACY_API,
+    clock: runtime.clock,
+    logger,
+    metrics,
+    version,
+    ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
+  });
+  stack.defer(() => gateway.close());
+  const { port } = await gateway.listen();
+
+  const telemetry = await startTelemetryServer({ host: loopback, port: config.METRICS_PORT, metrics, ready: () => true }).catch(
+    (error: unknown) => {
+      if (systemCodeOf(error) === 'EADDRINUSE')
+        throw new CommandError(`METRICS_PORT: port ${config.METRICS_PORT} is in use`, { cause: error });
+      throw error;
+    },
+  );
+  stack.defer(() => telemetry.close());
+
+  process.stdout.write(
+    banner({
+      url: config.PUBLIC_URL ?? `http://${loopback}:${port}`,
+      key,
+      kubeconfig,
+      metricsUrl: `http://${loopback}:${telemetry.port}/metrics`,
+      dataDir: folder.path,
+    }),
+  );
+  const signal = await stopped;
+  logger.info('stopping', { signal });
+}
