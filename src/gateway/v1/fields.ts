@@ -40,12 +40,10 @@ export function refuseTooMany(ids: readonly string[]): void {
 
 const digits = /^\d{1,9}$/;
 
-const limit = z
-  .preprocess(
-    (value) => (typeof value === 'string' && digits.test(value) ? Number(value) : value),
-    z.int('must be a whole number').min(1, 'must be at least 1').max(100, 'must be at most 100'),
-  )
-  .default(100);
+const limit = z.preprocess(
+  (value) => (typeof value === 'string' && digits.test(value) ? Number(value) : value),
+  z.int('must be a whole number').min(1, 'must be at least 1').max(100, 'must be at most 100').default(100),
+);
 
 export const paging = { limit, page_id: z.string().optional().meta({ description: 'next_page_id of the answer before.' }) };
 

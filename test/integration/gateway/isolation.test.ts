@@ -20,20 +20,20 @@ describe("another owner's ids behave exactly like unknown ones", () => {
     headers: Object.keys(headers).sort(),
   });
 
-  it.each<[string, string, (id: string) => string, ((id: string) => unknown)?]>([
-    ['read of a conversation', 'GET', (id) => `/api/v1/app-conversations?ids=${id}`],
-    ['read of a start task', 'GET', (id) => `/api/v1/app-conversations/start-tasks?ids=${startTaskIdOf(id)}`],
-    ['search for a start task', 'GET', (id) => `/api/v1/app-conversations/start-tasks/search?conversation_id__eq=${id}`],
-    ['search by sandbox', 'GET', (id) => `/api/v1/app-conversations/search?sandbox_id__eq=sbx-${id}`],
+  it.each<[string, string, (id: string) => string, ((id: string) => unknown) | undefined]>([
+    ['read of a conversation', 'GET', (id) => `/api/v1/app-conversations?ids=${id}`, undefined],
+    ['read of a start task', 'GET', (id) => `/api/v1/app-conversations/start-tasks?ids=${startTaskIdOf(id)}`, undefined],
+    ['search for a start task', 'GET', (id) => `/api/v1/app-conversations/start-tasks/search?conversation_id__eq=${id}`, undefined],
+    ['search by sandbox', 'GET', (id) => `/api/v1/app-conversations/search?sandbox_id__eq=sbx-${id}`, undefined],
     ['change of a conversation', 'PATCH', (id) => `/api/v1/app-conversations/${id}`, () => ({ title: 'Mine now' })],
-    ['deletion of a conversation', 'DELETE', (id) => `/api/v1/app-conversations/${id}`],
-    ['read of a sandbox', 'GET', (id) => `/api/v1/sandboxes?id=sbx-${id}`],
-    ['pause of a sandbox', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/pause`],
-    ['resume of a sandbox', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/resume`],
-    ['deletion of a sandbox', 'DELETE', (id) => `/api/v1/sandboxes/sbx-${id}`],
+    ['deletion of a conversation', 'DELETE', (id) => `/api/v1/app-conversations/${id}`, undefined],
+    ['read of a sandbox', 'GET', (id) => `/api/v1/sandboxes?id=sbx-${id}`, undefined],
+    ['pause of a sandbox', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/pause`, undefined],
+    ['resume of a sandbox', 'POST', (id) => `/api/v1/sandboxes/sbx-${id}/resume`, undefined],
+    ['deletion of a sandbox', 'DELETE', (id) => `/api/v1/sandboxes/sbx-${id}`, undefined],
     ['start that joins a sandbox', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, sandbox_id: `sbx-${id}` })],
     ['start below a parent', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, parent_conversation_id: id })],
-    ['legacy read', 'GET', (id) => `/api/conversations/${id}`],
+    ['legacy read', 'GET', (id) => `/api/conversations/${id}`, undefined],
   ])('%s', async (_case, method, path, body) => {
     const calls: string[] = [];
     gateway.client.fault = ({ verb, plural }) => {

@@ -6,7 +6,7 @@ const path = '/api/conversations';
 const expectMarked = ({ headers }: Answer) => {
   expect(headers['deprecation']).toBe('@1764547200');
   expect(headers['sunset']).toBe('Wed, 01 Apr 2026 00:00:00 GMT');
-  expect(headers.link).toMatch(/^<http:\/\/127\.0\.0\.1:\d+\/api\/v1\/app-conversations>; rel="successor-version"$/);
+  expect(headers['link']).toMatch(/^<http:\/\/127\.0\.0\.1:\d+\/api\/v1\/app-conversations>; rel="successor-version"$/);
 };
 
 describe('the legacy interface', () => {

@@ -31,7 +31,7 @@ describe('API keys', () => {
 
   it('are not well-formed any more with one character changed', () => {
     fc.assert(
-      fc.property(fc.nat(37), fc.constantFrom(...'0123456789ABCxyz'), (position, digit) => {
+      fc.property(fc.nat(37), fc.constantFrom('0', '1', '9', 'A', 'B', 'Z', 'a', 'y', 'z'), (position, digit) => {
         const key = generateKey();
         const index = 3 + position;
         fc.pre(key[index] !== digit);
