@@ -119,7 +119,7 @@ describe('the server', () => {
 
   it('says that its port is in use', async () => {
     await expect(TestGateway.start({ port: gateway.port })).rejects.toThrow(
-      `The gateway can't listen on 127.0.0.1:${gateway.port}: the port is in use`,
+      `the gateway can't listen on 127.0.0.1:${gateway.port}: the port is in use`,
     );
   });
 });

@@ -15,7 +15,9 @@ const notYet = new Set<string>([
 ]);
 
 it.each(
-  [StartErrorCode, SandboxFailure, PodTroubleCode, SandboxReason].flatMap((codes) => Object.values(codes)).filter((code) => !notYet.has(code)),
+  [StartErrorCode, SandboxFailure, PodTroubleCode, SandboxReason]
+    .flatMap((codes) => Object.values(codes))
+    .filter((code) => !notYet.has(code)),
 )('docs/reasons.md explains %s', (code) => {
   expect(page).toContain(code);
 });
