@@ -18,6 +18,8 @@ export class ContainerLog {
   readonly #logger: Logger;
   readonly #changes = new EventEmitter().setMaxListeners(0);
   #file: FileHandle | undefined;
+  /** Between `begin` and `end`, also while a rotation has no file open. */
+  #running = false;
   #size = 0;
   #version = 0;
   #last: Promise<void> = Promise.resolve();
@@ -39,12 +41,15 @@ export class ContainerLog {
       await moved(older(this.#path), older(this.#previousPath));
       this.#file = await open(this.#path, 'a', 0o600);
       this.#size = 0;
+      this.#running = true;
     });
   }
 
   write(chunk: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
-      if (this.#file === undefined) return;
+      if (!this.#running) return;
+      // Closed by a rotation that could not open the next one.
+      this.#file ??= await open(this.#path, 'a', 0o600);
       if (this.#size > 0 && this.#size + chunk.byteLength > this.#maxBytes) {
         await this.#file.close();
         this.#file = undefined;
@@ -60,6 +65,7 @@ export class ContainerLog {
   /** The run is over: followers come to their end. */
   end(): Promise<void> {
     return this.#inTurn(async () => {
+      this.#running = false;
       const file = this.#file;
       this.#file = undefined;
       await file?.close();
@@ -74,7 +80,7 @@ export class ContainerLog {
     readonly signal: AbortSignal;
   }): AsyncIterable<Uint8Array> | undefined {
     const path = options.previous ? this.#previousPath : this.#path;
-    return existsSync(path) ? this.#read(path, options) : undefined;
+    return existsSync(path) || existsSync(older(path)) ? this.#read(path, options) : undefined;
   }
 
   async *#read(
@@ -99,7 +105,7 @@ export class ContainerLog {
       const buffer = Buffer.alloc(64 * 1024);
       while (!signal.aborted) {
         // Asked before reading: what is written after this is still read in the next round.
-        const running = this.#file !== undefined;
+        const running = this.#running;
         const version = this.#version;
         const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
         if (bytesRead > 0) {
