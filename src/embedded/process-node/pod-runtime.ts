@@ -112,8 +112,8 @@ export class PodRuntime {
     this.#ended ||= isOver(pod, this.#records);
     await this.#report(plan.waiting);
     if (this.#ended && !this.isRunning) await this.#releaseAddress();
-    // Something has become due between the two plans.
-    if (plan.start.length > 0 && first.start.length === 0) return { requeueAfterMs: 0 };
+    // What has been started may let more start, or have ended already.
+    if (plan.start.length > 0) return { requeueAfterMs: 0 };
     return plan.nextInMs === undefined ? {} : { requeueAfterMs: plan.nextInMs };
   }
 
