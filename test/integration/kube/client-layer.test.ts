@@ -1,5 +1,5 @@
 import { ControlPlane } from '../../../src/embedded/control-plane.ts';
-import { startApiServer } from '../../../src/embedded/http/server.ts';
+import { startApiServer, type ApiServer } from '../../../src/embedded/http/server.ts';
 import { sleep, systemClock } from '../../../src/kube/clock.ts';
 import { Controller } from '../../../src/kube/controller.ts';
 import { isAlreadyExists, isConflict, isNotFound, TransportError } from '../../../src/kube/errors.ts';
@@ -22,6 +22,7 @@ const token = 'integration';
 const namespace = 'default';
 
 let stack: AsyncDisposableStack;
+let server: ApiServer;
 let url: string;
 let client: HttpKubeClient;
 
@@ -32,15 +33,16 @@ beforeEach(async () => {
   stack.defer(() => plane.close());
   await plane.start();
   await plane.applyCrds(definitions.map(crdOf));
-  const server = await startApiServer({ plane, host: '127.0.0.1', port: 0, token, logger: silentLogger });
+  server = await startApiServer({ plane, host: '127.0.0.1', port: 0, token, logger: silentLogger });
   stack.defer(() => server.close());
   url = server.url;
   client = clientOf(url);
 });
 afterEach(() => stack.disposeAsync());
 
-function clientOf(server: string): HttpKubeClient {
-  const transport = new Transport({ connection: { server, token }, ...runtime });
+function clientOf(address: string, ca?: string): HttpKubeClient {
+  const connection = { server: address, token, ...(ca === undefined ? {} : { ca }) };
+  const transport = new Transport({ connection, deadlineMs: 2000, ...runtime });
   stack.defer(() => transport.close());
   return new HttpKubeClient({ transport });
 }
@@ -77,6 +79,15 @@ describe('the client layer on a real API server', () => {
     expect(isConflict(await failureOf(client.delete(sandboxes, namespace, 'one', { uid: 'another' })))).toBe(true);
     await client.delete(sandboxes, namespace, 'one', { uid: created.metadata.uid });
     expect(isNotFound(await failureOf(client.get(sandboxes, namespace, 'one')))).toBe(true);
+  });
+
+  it('speaks TLS to a server whose certificate it can check, and to no other', async () => {
+    const sandbox = await client.create(sandboxes, aSandbox('one'));
+    expect(await clientOf(server.secureUrl, server.ca).get(sandboxes, namespace, 'one')).toEqual(sandbox);
+    expect(await failureOf(clientOf(server.secureUrl).create(sandboxes, aSandbox('two')))).toMatchObject({
+      name: 'TransportError',
+      sent: false,
+    });
   });
 
   it('binds a pod', async () => {
@@ -124,11 +135,12 @@ describe('the client layer on a real API server', () => {
       }
       if (round % 10 === 0) proxy.cut();
     }
-    await eventually(async () => {
+    await eventually('store, handlers and server agree', async () => {
       const { items } = await client.list(sandboxes);
       const versions = new Map(items.map(({ metadata }) => [metadata.uid, metadata.resourceVersion]));
       expect(new Map(reflector.store.list().map(({ metadata }) => [metadata.uid, metadata.resourceVersion]))).toEqual(versions);
       expect(present).toEqual(versions);
+      return true;
     });
   });
 
@@ -169,9 +181,9 @@ describe('the client layer on a real API server', () => {
     stack.defer(() => controller.stop());
     stack.defer(() => reflector.stop());
     for (let index = 0; index < 20; index++) await client.create(sandboxes, aSandbox(`sandbox-${index}`));
-    await eventually(async () => {
+    await eventually('all of them run', async () => {
       const { items } = await client.list(sandboxes);
-      expect(items.filter(({ status }) => status?.phase === 'RUNNING')).toHaveLength(20);
+      return items.filter(({ status }) => status?.phase === 'RUNNING').length === 20;
     });
   });
 
@@ -200,10 +212,11 @@ describe('the client layer on a real API server', () => {
       };
     };
     const stopOne = run('one');
-    await eventually(() => expect(wins).toEqual(['one']));
+    await eventually('the first leads', () => wins.length === 1);
     const stopTwo = run('two');
     await stopOne();
-    await eventually(() => expect(wins).toEqual(['one', 'two']));
+    await eventually('the second leads', () => wins.length === 2);
+    expect(wins).toEqual(['one', 'two']);
     expect((await client.get(leases, namespace, 'operator')).spec).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 });
     await stopTwo();
     expect((await client.get(leases, namespace, 'operator')).spec?.holderIdentity).toBe('');

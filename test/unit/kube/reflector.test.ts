@@ -216,6 +216,19 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
+  it('takes an object with another uid for another one, even if nothing told of the end of the first', async () => {
+    const { clock, server, reflector } = aReflector();
+    const witness = new Witness();
+    reflector.addHandler(witness);
+    reflector.start();
+    await clock.settle();
+    server.put('one');
+    server.swap('one');
+    await clock.settle();
+    expect(witness.heard).toEqual(['added one', 'deleted one', 'added one']);
+    await reflector.stop();
+  });
+
   it('says nothing after a new list that brings nothing new', async () => {
     const { clock, server, reflector } = aReflector();
     const witness = new Witness();

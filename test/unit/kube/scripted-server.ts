@@ -58,6 +58,12 @@ export class ScriptedServer {
     this.#record({ type: 'DELETED', object: { ...old, metadata: { ...old.metadata, resourceVersion } } });
   }
 
+  /** Deletes and creates again, but tells only of the second. */
+  swap(name: string): void {
+    this.#things.delete(name);
+    this.put(name);
+  }
+
   bookmark(): void {
     for (const watcher of this.#watchers) this.#send(watcher, { type: 'BOOKMARK', resourceVersion: String(this.#version) });
   }
