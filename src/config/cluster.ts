@@ -6,7 +6,7 @@ const cluster = {
   /** The namespace that is served; by default the one of the kubeconfig or of the pod. */
   NAMESPACE: z.string().optional(),
   /** Files with master keys, the current one first, separated by commas. Each holds at least 32 bytes. */
-  MASTER_KEY_FILES: z.string().transform((text) => text.split(',')),
+  MASTER_KEY_FILES: z.string('must name at least one file').transform((text) => text.split(',')),
   METRICS_PORT: port(9464),
 };
 

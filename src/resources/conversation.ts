@@ -49,7 +49,7 @@ const messageSchema = z.object({
 export const conversationSpecSchema = z
   .object({
     owner: ownerName().meta({ description: 'Whom the conversation belongs to. Only this owner sees it over REST.' }),
-    title: z.string().max(maxTitleLength).optional(),
+    title: z.string().max(maxTitleLength).optional().meta({ description: 'What it is called; by default what the agent calls it.' }),
     initialMessage: messageSchema
       .optional()
       .meta({ description: 'The first message. Without one the conversation is idle until it gets one.' }),
@@ -60,10 +60,16 @@ export const conversationSpecSchema = z
           .max(255)
           .regex(/^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)+$/)
           .meta({ description: 'owner/name.' }),
-        branch: z.string().min(1).max(255).optional(),
-        provider: z.enum(gitProviders).optional(),
+        branch: z
+          .string()
+          .min(1)
+          .max(255)
+          .optional()
+          .meta({ description: 'A branch or tag; by default the one that the repository names.' }),
+        provider: z.enum(gitProviders).optional().meta({ description: 'Which configured git host it is on; by default the first.' }),
       })
-      .optional(),
+      .optional()
+      .meta({ description: 'What the agent works on; cloned before it starts.' }),
     sandboxName: objectName()
       .optional()
       .meta({ description: 'A sandbox of the same owner to join. Without it the conversation gets its own.' }),
@@ -117,7 +123,7 @@ export const conversationStatusSchema = z.object({
     .object({ reason: z.string().max(64), time: timestamp(), continuedAt: timestamp().optional() })
     .optional()
     .meta({ description: 'Why a run was stopped half-way, until it goes on.' }),
-  title: z.string().max(maxTitleLength).optional().meta({ description: "The agent's own title; spec.title wins." }),
+  title: z.string().max(maxTitleLength).optional().meta({ description: "What it is called: spec.title, else the agent's own title." }),
   lastActivityTime: timestamp().optional(),
   metrics: z
     .object({
@@ -157,7 +163,7 @@ export const conversationDefinition: CustomResourceDefinition = {
       description: 'Why the sandbox is in its status.',
       priority: 1,
     },
-    { name: 'Title', type: 'string', jsonPath: '.spec.title', description: 'What it is called.', priority: 1 },
+    { name: 'Title', type: 'string', jsonPath: '.status.title', description: 'What it is called.', priority: 1 },
     ageColumn,
   ],
   selectableFields: ['.spec.owner', '.status.sandboxStatus', '.status.sandboxName'],

@@ -238,7 +238,12 @@ export class ConversationReconciler {
   async #store(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, metrics, events, logger } = this.#options;
     const before = scope.stored;
-    const status: ConversationStatus = { ...scope.status, observedGeneration: before.metadata.generation };
+    const { title } = before.spec;
+    const status: ConversationStatus = {
+      ...scope.status,
+      observedGeneration: before.metadata.generation,
+      ...(title === undefined ? {} : { title }),
+    };
     if (isDeepStrictEqual(status, before.status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
     const now = startStatusOf({ status });

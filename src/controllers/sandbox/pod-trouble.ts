@@ -10,6 +10,7 @@ export const PodTroubleCode = {
   crashLoop: 'CrashLoop',
   outOfMemory: 'OutOfMemory',
   unschedulable: 'Unschedulable',
+  volumeNotBound: 'VolumeNotBound',
 } as const;
 
 export interface PodTrouble {
@@ -69,7 +70,10 @@ export function podTrouble(pod: Pod): PodTrouble | undefined {
   if (worst !== undefined) return worst;
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable') {
-    return { code: PodTroubleCode.unschedulable, message: 'No node has room for the sandbox at the moment.', fatal: false };
+    // The scheduler has one reason for both, and only its words tell them apart.
+    return scheduled.message?.includes('PersistentVolumeClaim') === true
+      ? { code: PodTroubleCode.volumeNotBound, message: 'Its volume is not bound yet.', fatal: false }
+      : { code: PodTroubleCode.unschedulable, message: 'No node has room for the sandbox at the moment.', fatal: false };
   }
   return undefined;
 }

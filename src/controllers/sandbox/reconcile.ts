@@ -244,11 +244,14 @@ export class SandboxReconciler {
     }
   }
 
+  /** Events for what a person would want to be told, not for every step of a start. */
   #explain(before: Sandbox, after: Sandbox): void {
     const { phase, reason, message } = after.status ?? {};
     if (phase === undefined || (phase === before.status?.phase && reason === before.status.reason)) return;
-    const type = phase === 'ERROR' || reason === SandboxReason.podLost ? 'Warning' : 'Normal';
-    this.#options.events.record(after, { type, reason: phase === 'RUNNING' ? 'Running' : (reason ?? phase), message: message ?? phase });
     this.#options.logger.info('sandbox changed', { sandbox: after.metadata.name, phase, reason });
+    const lost = reason === SandboxReason.podLost;
+    if (phase === 'STARTING' && !lost) return;
+    const type = phase === 'ERROR' || lost ? 'Warning' : 'Normal';
+    this.#options.events.record(after, { type, reason: reason ?? phase, message: message ?? phase });
   }
 }

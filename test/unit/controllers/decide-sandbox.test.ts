@@ -73,6 +73,15 @@ describe('a sandbox that is meant to run', () => {
   });
 });
 
+it('tells a volume that is not bound from a cluster without room', () => {
+  const message = '0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.';
+  const pod = aPod(starting, {
+    phase: 'Pending',
+    conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
+  });
+  expect(decide({ pod })).toMatchObject({ kind: 'wait', reason: 'VolumeNotBound' });
+});
+
 describe('a sandbox that is not meant to run', () => {
   const notAdmitted = aSandbox({ status: { conditions: [condition('Admitted', 'False', 'WaitingForQuota')] } });
   const failed = aSandbox({ status: { conditions: [admitted, condition('Failed', 'True', 'CrashLoop')] } });
