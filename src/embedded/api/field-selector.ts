@@ -1,3 +1,4 @@
+import type { Json } from '../json/json.ts';
 import { findAll, parseJsonPath, type JsonPath } from '../json/json-path.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import type { ApiObject } from './api-object.ts';
@@ -8,6 +9,9 @@ export type ObjectMatcher = (object: ApiObject) => boolean;
 const everyKind: ReadonlyMap<string, JsonPath> = new Map(
   ['metadata.name', 'metadata.namespace'].map((field) => [field, parseJsonPath(`.${field}`)]),
 );
+
+const textOf = (value: Json | undefined): string =>
+  value === undefined || value === null || typeof value === 'object' ? '' : String(value);
 
 export interface FieldRequirement {
   readonly field: string;
@@ -33,7 +37,7 @@ export function fieldMatcher(requirements: readonly FieldRequirement[], resource
     if (path === undefined) throw badRequest(`field label not supported: ${field}`);
     return (object: ApiObject) => {
       const [found] = findAll(object, path);
-      return (found === undefined || found === null ? '' : String(found)) === value ? !negated : negated;
+      return (textOf(found) === value) !== negated;
     };
   });
   return (object) => tests.every((holds) => holds(object));

@@ -83,7 +83,7 @@ function annotationErrors(annotations: JsonObject): FieldError[] {
     return fault === undefined ? [] : [invalidValue('metadata.annotations', key, fault)];
   });
   const bytes = Object.entries(annotations).reduce(
-    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(String(value as string)),
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + (typeof value === 'string' ? Buffer.byteLength(value) : 0),
     0,
   );
   if (bytes > maxAnnotationBytes) {

@@ -1,4 +1,4 @@
-import * as jsonPatchModule from 'fast-json-patch';
+import jsonPatch, { type Operation } from 'fast-json-patch';
 import { parse as parseYaml } from 'yaml';
 import { isArray, isObject, type Json, type JsonObject } from '../json/json.ts';
 import { mergeObject } from '../json/merge-patch.ts';
@@ -63,13 +63,7 @@ function jsonPatched(object: JsonObject, operations: Json): JsonObject {
   }
   try {
     const copy = structuredClone(object);
-    const { newDocument } = jsonPatchModule.applyPatch(
-      copy,
-      structuredClone(operations) as unknown as jsonPatchModule.Operation[],
-      true,
-      true,
-      true,
-    );
+    const { newDocument } = jsonPatch.applyPatch(copy, structuredClone(operations) as unknown as Operation[], true, true, true);
     return newDocument;
   } catch (error) {
     const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n');

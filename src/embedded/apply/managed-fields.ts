@@ -1,6 +1,6 @@
 import type { ApiObject } from '../api/api-object.ts';
 import { timestampOf } from '../api/api-object.ts';
-import { equal, isObject, objectAt, stringAt, without, type Json, type JsonArray, type JsonObject } from '../json/json.ts';
+import { equal, isObject, objectAt, stringAt, without, type JsonArray, type JsonObject } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { elementsOf, fieldsOf, fromFieldsV1, toFieldsV1, valueAtPath, type FieldSet } from './field-set.ts';
 import type { Place } from './list-keys.ts';

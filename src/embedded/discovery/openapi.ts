@@ -20,9 +20,8 @@ function components(resources: readonly ApiResource[]): Record<string, unknown> 
   const schemas: Record<string, unknown> = {};
   const pending = [metaName];
   for (const resource of resources) {
-    const schema = resource.builtin
-      ? openApiOfBuiltin(resource.schema.description ?? '', prefix, (name) => pending.push(name))
-      : customSchema(resource);
+    const schema =
+      resource.model === undefined ? customSchema(resource) : openApiOfBuiltin(resource.model, prefix, (name) => pending.push(name));
     schemas[componentName(resource)] = { ...schema, 'x-kubernetes-group-version-kind': [groupVersionKind(resource)] };
   }
   for (let name = pending.pop(); name !== undefined; name = pending.pop()) {

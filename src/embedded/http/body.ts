@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { bodyTooLarge } from '../api/status-error.ts';
 
-/** The body as text. @throws StatusError 413 when it is longer than allowed; the rest is not read then */
-export async function readBody(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
+/** The body. @throws StatusError 413 when it is longer than allowed; the rest is not read then */
+export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw bodyTooLarge();
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -11,5 +11,5 @@ export async function readBody(request: IncomingMessage, maxBytes: number): Prom
     if (bytes > maxBytes) throw bodyTooLarge();
     chunks.push(chunk);
   }
-  return bytes === 0 ? undefined : Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }

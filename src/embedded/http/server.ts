@@ -11,6 +11,7 @@ import { internalError, StatusError, unauthorized } from '../api/status-error.ts
 import type { ControlPlane } from '../control-plane.ts';
 import { createCertificate, type Certificate } from './certificate.ts';
 import { readBody } from './body.ts';
+import { jsonOfProtobuf, protobufType } from './protobuf.ts';
 import { sendStream } from './send-stream.ts';
 
 export interface ApiServerOptions {
@@ -61,15 +62,17 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     const path = mark === -1 ? url : url.slice(0, mark);
     if (!openPaths.has(path) && !timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw unauthorized();
     const { method = 'GET' } = request;
-    const body = method === 'GET' || method === 'HEAD' ? undefined : await readBody(request, maxBodyBytes);
+    const bytes = method === 'GET' || method === 'HEAD' ? Buffer.alloc(0) : await readBody(request, maxBodyBytes);
     const { accept, 'content-type': contentType, 'user-agent': userAgent } = request.headers;
+    const binary = bytes.length > 0 && contentType?.startsWith(protobufType) === true;
+    const body = binary ? jsonOfProtobuf(bytes) : bytes.toString('utf8');
     return plane.handle({
       method,
       path,
       query: new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1)),
-      headers: { accept, 'content-type': contentType, 'user-agent': userAgent },
+      headers: { accept, 'content-type': binary ? 'application/json' : contentType, 'user-agent': userAgent },
       signal,
-      ...(body === undefined ? {} : { body }),
+      ...(body === '' ? {} : { body }),
     });
   }
 

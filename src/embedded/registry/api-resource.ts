@@ -42,6 +42,8 @@ export interface ApiResource extends ResourceNames {
   /** Where its objects are stored: `group/plural`. */
   readonly key: string;
   readonly builtin: boolean;
+  /** Of a built-in kind: the type that its schema and its documentation are made of. */
+  readonly model?: string;
   readonly schema: Schema;
   readonly hasStatus: boolean;
   readonly scale?: ScalePaths;

@@ -31,7 +31,8 @@ function resource(group: string, version: string, kind: string, model: string, s
     namespaced: true,
     key: `${group}/${plural}`,
     builtin: true,
-    schema: { ...builtinSchema(model), description: model },
+    model,
+    schema: builtinSchema(model),
     hasStatus: false,
     otherSubresources: [],
     hasGeneration: false,
@@ -70,7 +71,8 @@ const claimColumns: readonly ColumnWithCell[] = [
   column('Capacity', (claim) => stringAt(objectAt(claim['status'], 'capacity'), 'storage')),
   column('Access Modes', (claim) =>
     arrayAt(claim['status'], 'accessModes')
-      .map((mode) => accessModes[String(mode)] ?? String(mode))
+      .filter((mode) => typeof mode === 'string')
+      .map((mode) => accessModes[mode] ?? mode)
       .join(','),
   ),
   column('StorageClass', (claim) => stringAt(claim['spec'], 'storageClassName')),
@@ -134,10 +136,9 @@ const eventErrors = (event: ApiObject): readonly FieldError[] => {
 
 /** stringData is for writing only. */
 const secretDefaults = (secret: JsonObject): JsonObject => {
-  const plain = Object.entries(objectAt(secret, 'stringData') ?? {}).map(([key, value]): [string, Json] => [
-    key,
-    Buffer.from(String(value)).toString('base64'),
-  ]);
+  const plain = Object.entries(objectAt(secret, 'stringData') ?? {}).flatMap(([key, value]): [string, Json][] =>
+    typeof value !== 'string' ? [] : [[key, Buffer.from(value).toString('base64')]],
+  );
   const { stringData: _, ...rest } = secret;
   return {
     ...rest,

@@ -98,12 +98,12 @@ function containerErrors(containers: readonly Json[], path: string): FieldError[
 export function podErrors(pod: ApiObject, old: ApiObject | undefined): readonly FieldError[] {
   const spec = objectAt(pod, 'spec');
   const containers = arrayAt(spec, 'containers');
-  const policy = spec?.['restartPolicy'] ?? 'Always';
+  const policy = stringAt(spec, 'restartPolicy') ?? 'Always';
   return [
     ...(containers.length === 0 ? [required('spec.containers')] : []),
     ...containerErrors(containers, 'spec.containers'),
     ...containerErrors(arrayAt(spec, 'initContainers'), 'spec.initContainers'),
-    ...(['Always', 'OnFailure', 'Never'].includes(String(policy))
+    ...(['Always', 'OnFailure', 'Never'].includes(policy)
       ? []
       : [notSupported('spec.restartPolicy', policy, ['Always', 'OnFailure', 'Never'])]),
     ...(old === undefined ? [] : changeErrors(spec ?? {}, objectAt(old, 'spec') ?? {})),

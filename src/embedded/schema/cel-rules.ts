@@ -34,7 +34,7 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
     const evaluate = environment.parse(rule.rule);
     return {
       rule,
-      evaluate: (context) => evaluate(context),
+      evaluate: (context): unknown => evaluate(context),
       ...(rule.messageExpression === undefined ? {} : { message: environment.parse(rule.messageExpression) }),
       transition: /\boldSelf\b/.test(rule.rule),
     };

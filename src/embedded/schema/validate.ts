@@ -83,11 +83,18 @@ function patternOf(source: string): RegExp {
   return pattern;
 }
 
+/** Code points, as Go counts runes. */
+function characters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
 function stringErrors(value: string, schema: Schema, path: string): FieldError[] {
   const { minLength, maxLength, pattern, format } = schema;
   const errors: FieldError[] = [];
   // Characters, not UTF-16 units, and counted only where it can matter.
-  const length = minLength !== undefined || (maxLength !== undefined && value.length > maxLength) ? [...value].length : value.length;
+  const length = minLength !== undefined || (maxLength !== undefined && value.length > maxLength) ? characters(value) : value.length;
   if (minLength !== undefined && length < minLength) {
     errors.push(fault.invalidValue(path, value, `${path} in body should be at least ${minLength} chars long`));
   }

@@ -1,0 +1,181 @@
+import { badRequest, unsupportedMediaType } from '../api/status-error.ts';
+import { isArray, isObject, type Json } from '../json/json.ts';
+
+/**
+ * kubectl sends some of what it creates as protobuf and takes no refusal. This reads the messages that it sends: an envelope
+ * (`runtime.Unknown`, after four magic bytes) around a message of one of the types below, numbered as in Kubernetes' .proto files.
+ */
+export const protobufType = 'application/vnd.kubernetes.protobuf';
+
+type FieldType = 'string' | 'bytes' | 'integer' | 'boolean' | 'time' | Message | { readonly list: FieldType } | { readonly map: FieldType };
+interface Message {
+  readonly fields: Readonly<Record<number, readonly [name: string, type: FieldType]>>;
+}
+
+const message = (fields: Message['fields']): Message => ({ fields });
+const strings: FieldType = { map: 'string' };
+
+const ownerReference = message({
+  1: ['kind', 'string'],
+  3: ['name', 'string'],
+  4: ['uid', 'string'],
+  5: ['apiVersion', 'string'],
+  6: ['controller', 'boolean'],
+  7: ['blockOwnerDeletion', 'boolean'],
+});
+const objectMeta = message({
+  1: ['name', 'string'],
+  2: ['generateName', 'string'],
+  3: ['namespace', 'string'],
+  5: ['uid', 'string'],
+  6: ['resourceVersion', 'string'],
+  7: ['generation', 'integer'],
+  8: ['creationTimestamp', 'time'],
+  11: ['labels', strings],
+  12: ['annotations', strings],
+  13: ['ownerReferences', { list: ownerReference }],
+  14: ['finalizers', { list: 'string' }],
+});
+const metadata = ['metadata', objectMeta] as const;
+const localReferences: FieldType = { list: message({ 1: ['name', 'string'] }) };
+const deleteOptions = message({
+  1: ['gracePeriodSeconds', 'integer'],
+  2: ['preconditions', message({ 1: ['uid', 'string'], 2: ['resourceVersion', 'string'] })],
+  3: ['orphanDependents', 'boolean'],
+  4: ['propagationPolicy', 'string'],
+  5: ['dryRun', { list: 'string' }],
+});
+const resourceAttributes = message({
+  1: ['namespace', 'string'],
+  2: ['verb', 'string'],
+  3: ['group', 'string'],
+  4: ['version', 'string'],
+  5: ['resource', 'string'],
+  6: ['subresource', 'string'],
+  7: ['name', 'string'],
+});
+const accessReview = message({
+  1: ['resourceAttributes', resourceAttributes],
+  2: ['nonResourceAttributes', message({ 1: ['path', 'string'], 2: ['verb', 'string'] })],
+});
+
+/** By kind: the kinds have different names in every group that is served. */
+const types: Readonly<Record<string, Message>> = {
+  Namespace: message({ 1: metadata }),
+  ConfigMap: message({ 1: metadata, 2: ['data', strings], 3: ['binaryData', { map: 'bytes' }], 4: ['immutable', 'boolean'] }),
+  Secret: message({
+    1: metadata,
+    2: ['data', { map: 'bytes' }],
+    3: ['type', 'string'],
+    4: ['stringData', strings],
+    5: ['immutable', 'boolean'],
+  }),
+  ServiceAccount: message({ 1: metadata, 3: ['imagePullSecrets', localReferences], 4: ['automountServiceAccountToken', 'boolean'] }),
+  Eviction: message({ 1: metadata, 2: ['deleteOptions', deleteOptions] }),
+  DeleteOptions: deleteOptions,
+  SelfSubjectAccessReview: message({ 1: metadata, 2: ['spec', accessReview] }),
+  SelfSubjectRulesReview: message({ 1: metadata, 2: ['spec', message({ 1: ['namespace', 'string'] })] }),
+  SelfSubjectReview: message({ 1: metadata }),
+};
+
+const magic = Buffer.from('k8s\0');
+const typeMeta = message({ 1: ['apiVersion', 'string'], 2: ['kind', 'string'] });
+const time = message({ 1: ['seconds', 'integer'], 2: ['nanos', 'integer'] });
+
+interface RawField {
+  readonly number: number;
+  readonly value: bigint | Buffer;
+}
+
+function* rawFields(bytes: Buffer): Generator<RawField> {
+  let offset = 0;
+  const varint = (): bigint => {
+    let value = 0n;
+    for (let shift = 0n; ; shift += 7n) {
+      const byte = bytes[offset];
+      if (byte === undefined || shift > 63n) throw badRequest('the protobuf message is cut short');
+      offset += 1;
+      value |= BigInt(byte & 0x7f) << shift;
+      if (byte < 0x80) return BigInt.asIntN(64, value);
+    }
+  };
+  const slice = (length: number): Buffer => {
+    if (offset + length > bytes.length) throw badRequest('the protobuf message is cut short');
+    offset += length;
+    return bytes.subarray(offset - length, offset);
+  };
+  while (offset < bytes.length) {
+    const tag = Number(varint());
+    const number = tag >>> 3;
+    switch (tag & 7) {
+      case 0:
+        yield { number, value: varint() };
+        break;
+      case 1:
+        yield { number, value: slice(8) };
+        break;
+      case 2:
+        yield { number, value: slice(Number(varint())) };
+        break;
+      case 5:
+        yield { number, value: slice(4) };
+        break;
+      default:
+        throw badRequest('the protobuf message has a field of an unknown form');
+    }
+  }
+}
+
+const buffer = (value: bigint | Buffer): Buffer => (typeof value === 'bigint' ? Buffer.alloc(0) : value);
+
+function valueOf(raw: bigint | Buffer, type: Exclude<FieldType, { list: FieldType } | { map: FieldType }>): Json {
+  switch (type) {
+    case 'string':
+      return buffer(raw).toString('utf8');
+    case 'bytes':
+      return buffer(raw).toString('base64');
+    case 'integer':
+      return Number(raw);
+    case 'boolean':
+      return raw !== 0n;
+    case 'time': {
+      const { seconds } = read(buffer(raw), time);
+      return typeof seconds === 'number' ? new Date(seconds * 1000).toISOString() : null;
+    }
+    default:
+      return read(buffer(raw), type);
+  }
+}
+
+const isList = (type: FieldType): type is { readonly list: FieldType } => typeof type === 'object' && 'list' in type;
+const isMap = (type: FieldType): type is { readonly map: FieldType } => typeof type === 'object' && 'map' in type;
+
+function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
+  const entries = new Map<string, Json>();
+  for (const { number, value } of rawFields(bytes)) {
+    const [name, type] = fields[number] ?? [];
+    if (name === undefined || type === undefined) continue;
+    const present = entries.get(name);
+    if (isMap(type)) {
+      const { key, value: item } = read(buffer(value), message({ 1: ['key', 'string'], 2: ['value', type.map] }));
+      entries.set(name, { ...(isObject(present) ? present : {}), [typeof key === 'string' ? key : '']: item ?? '' });
+    } else if (isList(type)) {
+      if (isList(type.list) || isMap(type.list)) continue;
+      entries.set(name, [...(isArray(present) ? present : []), valueOf(value, type.list)]);
+    } else if (type !== 'string' || buffer(value).length > 0) {
+      // Go writes strings that are not set, too.
+      entries.set(name, valueOf(value, type));
+    }
+  }
+  return Object.fromEntries(entries);
+}
+
+/** The object as JSON. @throws StatusError 415 for a kind that nobody sends in this form */
+export function jsonOfProtobuf(bytes: Buffer): string {
+  if (!bytes.subarray(0, 4).equals(magic)) throw badRequest('the body is not in the protobuf form of Kubernetes');
+  const parts = new Map([...rawFields(bytes.subarray(4))].map(({ number, value }) => [number, buffer(value)]));
+  const { apiVersion, kind } = read(parts.get(1) ?? Buffer.alloc(0), typeMeta);
+  const type = typeof kind === 'string' && Object.hasOwn(types, kind) ? types[kind] : undefined;
+  if (type === undefined) throw unsupportedMediaType(['application/json', 'application/yaml']);
+  return JSON.stringify({ apiVersion, kind, ...read(parts.get(2) ?? Buffer.alloc(0), type) });
+}
