@@ -44,6 +44,9 @@ const pretty = format.printf(({ timestamp, level, message, ...fields }) => {
   return `${String(timestamp).slice(11, 23)} ${level.padEnd(5)} ${String(message)}${rest.length > 0 ? `  ${rest.join(' ')}` : ''}`;
 });
 
+/** What a reader looks for first comes first. */
+const json = format.printf(({ timestamp, level, message, ...fields }) => JSON.stringify({ timestamp, level, message, ...fields }));
+
 class WinstonLogger implements Logger {
   readonly #winston: Winston;
   readonly #fields: LogFields;
@@ -89,7 +92,7 @@ class WinstonLogger implements Logger {
 export function createLogger(options: LoggerOptions): Logger {
   const winston = createWinston({
     level: options.level,
-    format: format.combine(format.timestamp(), options.format === 'json' ? format.json() : pretty),
+    format: format.combine(format.timestamp(), options.format === 'json' ? json : pretty),
     // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- winston declares its transports as an interface of classes
     transports: [new transports.Stream({ stream: options.stream ?? process.stderr })],
   });

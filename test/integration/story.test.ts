@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
 import { Installation, saying } from '../support/installation.ts';
@@ -210,4 +211,15 @@ describe('the line that is printed at the start', () => {
     });
     expect(JSON.parse(output)).toMatchObject({ status: 'WORKING' });
   });
+});
+
+describe('manifests/examples', () => {
+  it('are accepted, and run', async () => {
+    const folder = fileURLToPath(new URL('../../manifests/examples', import.meta.url));
+    expect(await k(`apply -f ${folder}`)).toMatchObject({ code: 0, stderr: '' });
+    expect((await k('wait --for=jsonpath={.status.executionStatus}=finished conv/hello --timeout=15s')).code).toBe(0);
+    expect((await k('wait --for=condition=Ready sandbox/scratch --timeout=15s')).code).toBe(0);
+    expect((await k('wait --for=condition=Valid sandboxtemplate/large --timeout=15s')).code).toBe(0);
+    expect((await k(`delete -f ${folder}`)).code).toBe(0);
+  }, 60_000);
 });
