@@ -23,7 +23,7 @@ export async function sendStream(
   } catch (error) {
     // Aborted while it waited for the reader: nobody is there to be told.
     response.destroy();
-    if (!(error instanceof Error) || error.name !== 'AbortError') throw error;
+    if (!signal.aborted) throw error;
   } finally {
     signal.removeEventListener('abort', stop);
     stop();

@@ -90,13 +90,15 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       return;
     }
     // What is left of a body that was too large would be taken for the next request.
-    if (status === 413) response.setHeader('connection', 'close');
+    if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
     if (typeof body === 'string') {
       response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
       return;
     }
     response.writeHead(status, headers);
     await sendStream(response, body, { signal, stalledMs });
+    // Its head promised to keep the connection.
+    if (closing.signal.aborted) request.socket.end();
   }
 
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
@@ -114,6 +116,9 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     socket.once('close', () => sockets.delete(socket));
     handOver(socket, plain, secure);
   });
+  // They listen through the server above, and begin to watch over their connections' times when told so.
+  plain.emit('listening');
+  secure.emit('listening');
   server.listen(port, host);
   await once(server, 'listening');
   const address = server.address();

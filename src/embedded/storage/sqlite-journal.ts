@@ -9,7 +9,7 @@ const applicationId = 0x434f_4f50;
 const layout = 1;
 
 const sqliteCode = (error: unknown): number | undefined => {
-  const code = error instanceof Error && 'errcode' in error ? error.errcode : undefined;
+  const code = typeof error === 'object' && error !== null && 'errcode' in error ? error.errcode : undefined;
   return typeof code === 'number' ? code & 0xff : undefined;
 };
 

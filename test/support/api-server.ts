@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { PodLogs } from '../../src/embedded/api/pod-logs.ts';
+import { ControlPlane } from '../../src/embedded/control-plane.ts';
+import { writeKubeconfig } from '../../src/embedded/http/kubeconfig.ts';
+import { startApiServer, type ApiServer } from '../../src/embedded/http/server.ts';
+import { systemClock } from '../../src/kube/clock.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { crdOf, definitions } from '../../src/resources/crd.ts';
+
+export interface RunningApiServer {
+  readonly plane: ControlPlane;
+  readonly server: ApiServer;
+  readonly token: string;
+  readonly kubeconfig: string;
+  readonly folder: string;
+  close(): Promise<void>;
+}
+
+/** An API server with the product's kinds, in memory, on a free port. */
+export async function runApiServer(
+  options: { readonly podLogs?: PodLogs; readonly stalledMs?: number; readonly maxWatchBacklog?: number } = {},
+): Promise<RunningApiServer> {
+  const { podLogs, stalledMs, maxWatchBacklog } = options;
+  const folder = mkdtempSync(join(tmpdir(), 'api-server-'));
+  const kubeconfig = join(folder, 'kubeconfig');
+  const token = 'a-token';
+  const plane = new ControlPlane({
+    storage: 'memory',
+    clock: systemClock,
+    random: Math.random,
+    logger: silentLogger,
+    ...(maxWatchBacklog === undefined ? {} : { maxWatchBacklog }),
+  });
+  await plane.start();
+  await plane.applyCrds(definitions.map(crdOf));
+  const server = await startApiServer({
+    plane,
+    host: '127.0.0.1',
+    port: 0,
+    token,
+    logger: silentLogger,
+    ...(podLogs === undefined ? {} : { podLogs }),
+    ...(stalledMs === undefined ? {} : { stalledMs }),
+  });
+  writeKubeconfig(kubeconfig, { server: server.secureUrl, token, ca: server.ca });
+  return {
+    plane,
+    server,
+    token,
+    kubeconfig,
+    folder,
+    close: async () => {
+      await server.close();
+      await plane.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
