@@ -1,5 +1,4 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-return,
-   @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-argument -- answers are JSON of every shape; a wrong guess fails the test */
+/* eslint-disable @typescript-eslint/no-unsafe-assignment -- answers are JSON of every shape; a wrong guess fails the test */
 import { ControlPlane, type ControlPlaneOptions } from '../../src/embedded/control-plane.ts';
 import type { PlaneResponse } from '../../src/embedded/api/request.ts';
 import type { WatchStream } from '../../src/embedded/storage/watch-stream.ts';

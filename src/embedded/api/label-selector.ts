@@ -3,6 +3,9 @@ import { badRequest } from './status-error.ts';
 type Labels = Readonly<Record<string, string>> | undefined;
 export type LabelMatcher = (labels: Labels) => boolean;
 
+const valueOf = (labels: Labels, key: string): string | undefined =>
+  labels !== undefined && Object.hasOwn(labels, key) ? labels[key] : undefined;
+
 const setBased = /^([^\s!=,()<>]+)\s+(in|notin)\s*\(([^)]*)\)$/;
 const equality = /^([^\s!=,()<>]+)\s*(==|=|!=)\s*([^\s!=,()<>]*)$/;
 const comparison = /^([^\s!=,()<>]+)\s*([<>])\s*(-?\d+)$/;
@@ -14,21 +17,22 @@ const partsOf = (text: string): readonly string[] => text.match(/(?:\([^)]*\)|[^
 function requirement(text: string): LabelMatcher {
   const [, setKey, setOperator, list = ''] = setBased.exec(text) ?? [];
   if (setKey !== undefined) {
-    const values = new Set(list.split(',').map((value) => value.trim()));
-    return setOperator === 'in'
-      ? (labels) => labels?.[setKey] !== undefined && values.has(labels[setKey])
-      : (labels) => labels?.[setKey] === undefined || !values.has(labels[setKey]);
+    const values = new Set<string | undefined>(list.split(',').map((value) => value.trim()));
+    const wanted = setOperator === 'in';
+    return (labels) => values.has(valueOf(labels, setKey)) === wanted;
   }
   const [, key, operator, value = ''] = equality.exec(text) ?? [];
-  if (key !== undefined) return operator === '!=' ? (labels) => labels?.[key] !== value : (labels) => labels?.[key] === value;
+  if (key !== undefined) return (labels) => (valueOf(labels, key) === value) === (operator !== '!=');
   const [, ordered, sign, bound] = comparison.exec(text) ?? [];
   if (ordered !== undefined) {
-    const holds = (label: number) => (sign === '>' ? label > Number(bound) : label < Number(bound));
-    return (labels) => labels?.[ordered] !== undefined && holds(Number(labels[ordered]));
+    return (labels) => {
+      const label = valueOf(labels, ordered);
+      return label !== undefined && (sign === '>' ? Number(label) > Number(bound) : Number(label) < Number(bound));
+    };
   }
   const [, not, present] = existence.exec(text) ?? [];
   if (present === undefined) throw badRequest(`unable to parse requirement: found ${JSON.stringify(text)}`);
-  return not === '!' ? (labels) => labels?.[present] === undefined : (labels) => labels?.[present] !== undefined;
+  return (labels) => (valueOf(labels, present) === undefined) === (not === '!');
 }
 
 /** @throws StatusError 400 for a selector that can't be read. */

@@ -31,6 +31,8 @@ export interface Deletion {
 export type Part = 'main' | 'status';
 
 export const namespacesKey = '/namespaces';
+/** Namespaces that are there for as long as the control plane. */
+const lasting: ReadonlySet<string> = new Set(['default', 'kube-system']);
 /** Metadata that a client's update leaves as it was. */
 const serverFields = [
   'name',
@@ -190,6 +192,8 @@ export class ObjectWriter {
   delete(resource: ApiResource, object: ApiObject, options: DeleteOptions = {}): Deletion {
     const { metadata } = object;
     this.#checkPreconditions(resource, metadata, options);
+    if (resource.key === namespacesKey && lasting.has(metadata.name))
+      throw forbidden(resource, metadata.name, 'this namespace may not be deleted');
     const grace = Math.max(0, resource.graceSeconds === undefined ? 0 : this.#graceOf(resource.graceSeconds(object), options));
     const marked = withMeta(object, {
       finalizers: finalizersFor(metadata.finalizers ?? [], options.propagationPolicy, metadata.deletionTimestamp !== undefined),

@@ -112,5 +112,5 @@ function resourceResponse(context: PlaneContext, path: string, request: PlaneReq
 const isAddressed = (resource: ApiResource, { namespace, name }: ResourcePath): boolean =>
   resource.namespaced ? namespace !== undefined || name === undefined : namespace === undefined;
 
-/** RFC 7234 §5.5, as Kubernetes sends it. */
-const warning = (text: string): string => `299 - ${JSON.stringify(text)}`;
+/** RFC 7234 §5.5, as Kubernetes sends it. A header holds no other characters. */
+const warning = (text: string): string => `299 - ${JSON.stringify(text).replaceAll(/[^\x20-\x7e]/g, '?')}`;

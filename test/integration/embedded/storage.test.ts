@@ -1,4 +1,4 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-return,
+/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access,
    @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-argument -- answers are JSON of every shape; a wrong guess fails the test */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-return,
-   @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-argument -- answers are JSON of every shape; a wrong guess fails the test */
+/* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access,
+   @typescript-eslint/no-unsafe-call -- answers are JSON of every shape; a wrong guess fails the test */
 import { aPod, coreInDefault, Plane, type Body } from '../../support/plane.ts';
 
 let plane: Plane;
@@ -164,6 +164,12 @@ describe('a namespace', () => {
     await plane.merge(`${namespace}/configmaps/a`, { metadata: { finalizers: null } });
     await plane.clock.advance(10);
     expect((await plane.get(namespace)).status).toBe(404);
+  });
+
+  it('that everything begins in stays', async () => {
+    expect((await plane.remove('/api/v1/namespaces/default')).body.message).toBe(
+      'namespaces "default" is forbidden: this namespace may not be deleted',
+    );
   });
 
   it('without contents goes too', async () => {

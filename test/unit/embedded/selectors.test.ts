@@ -12,6 +12,7 @@ describe('a label selector', () => {
     ['app!=x', false],
     ['absent!=x', true],
     ['app', true],
+    ['constructor', false],
     ['!app', false],
     ['!absent', true],
     ['app in (x, y)', true],

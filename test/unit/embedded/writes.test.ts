@@ -1,5 +1,5 @@
 /* eslint-disable @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-return,
-   @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-argument -- answers are JSON of every shape; a wrong guess fails the test */
+   @typescript-eslint/no-unsafe-call -- answers are JSON of every shape; a wrong guess fails the test */
 import { aConversation, aPod, coreInDefault, group, inDefault, Plane, type Body } from '../../support/plane.ts';
 
 let plane: Plane;
