@@ -85,6 +85,19 @@ describe('a conversation', () => {
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   }, 60_000);
 
+  it('joins a sandbox that is paused, which then resumes, and leaves it there when it is deleted', async () => {
+    const { body } = await up.call('POST', '/api/v1/sandboxes');
+    const { id: sandbox } = z.object({ id: z.string() }).parse(body);
+    await eventually('RUNNING', async () => (await k(`get sandbox ${sandbox} -o jsonpath={.status.phase}`)).stdout === 'RUNNING');
+    await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
+    const first = await started('First.', { sandbox_id: sandbox });
+    const second = await started('Second.', { sandbox_id: sandbox });
+    expect([first.sandbox, second.sandbox]).toEqual([sandbox, sandbox]);
+    for (const { id } of [first, second]) await up.call('DELETE', `/api/v1/app-conversations/${id}`);
+    expect((await k(`get sandbox ${sandbox} -o jsonpath={.status.phase}`)).stdout).toBe('RUNNING');
+    expect((await up.call('DELETE', `/api/v1/sandboxes/${sandbox}`)).body).toEqual({ success: true });
+  }, 60_000);
+
   it('goes on by itself when its pod is lost', async () => {
     const { id, sandbox } = await started('```sh\necho begun; sleep 2\n```\n```sh\necho after > after.txt\n```');
     await up.reaches(id, { execution_status: 'running' });

@@ -10,6 +10,7 @@ import type { Services } from '../app/services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { chosenIdAnnotation } from '../views/start-request.ts';
 import { compact } from './compact.ts';
+import { requestResume } from './resume.ts';
 import type { StartRequest } from './schemas.ts';
 
 /** SHA-256 of the request that made a conversation: tells whether the same start is asked for again. */
@@ -31,6 +32,8 @@ const messageOf = (message: NonNullable<StartRequest['initial_message']>): Messa
 interface References {
   readonly templateName: string;
   readonly sandboxName: string | undefined;
+  /** The sandbox is paused; without a resume the start would wait for ever. */
+  readonly paused: boolean;
   readonly parent: string | undefined;
 }
 
@@ -52,6 +55,7 @@ async function resolve({ records }: Services, owner: string, request: StartReque
   return {
     templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? defaultTemplateName,
     sandboxName: sandbox?.metadata.name,
+    paused: sandbox !== undefined && viewOfSandbox(sandbox).phase === 'PAUSED',
     parent: parent?.metadata.name,
   };
 }
@@ -92,7 +96,8 @@ export async function startConversation(services: Services, owner: string, reque
     const present = await services.records.conversation(owner, id);
     if (present !== undefined && isOurs(present)) return present;
   }
-  const spec = specOf(owner, request, await resolve(services, owner, request));
+  const references = await resolve(services, owner, request);
+  const spec = specOf(owner, request, references);
   const object: NewObject<Conversation> = {
     apiVersion,
     kind: conversations.kind,
@@ -114,6 +119,7 @@ export async function startConversation(services: Services, owner: string, reque
     created = present;
   }
   await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
+  if (references.paused && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
   return created;
 }
 
