@@ -3,6 +3,7 @@ import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { EventEmitter, once } from 'node:events';
 import type { Logger } from '../../observability/logger.ts';
+import { startsOfTail } from './log-tail.ts';
 
 /** A log's file and the older part that rotation has made of it. */
 const older = (path: string): string => `${path}.1`;
@@ -96,37 +97,40 @@ export class ContainerLog {
       }
       return;
     }
-    let file: FileHandle | undefined;
-    let next = 0;
-    let position = starts[0] ?? (await stat(files[0] ?? path)).size;
+    yield* this.#follow(path, files[0] ?? path, await startsByInode(files, starts), signal);
+  }
+
+  async *#follow(path: string, first: string, starts: ReadonlyMap<number, number>, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    const buffer = Buffer.alloc(64 * 1024);
+    let file = await open(first, 'r');
     try {
-      file = await open(files[0] ?? path, 'r');
       let inode = (await file.stat()).ino;
-      const buffer = Buffer.alloc(64 * 1024);
+      let position = starts.get(inode) ?? 0;
       while (!signal.aborted) {
-        // Asked before reading: what is written after this is still read in the next round.
+        // Both asked before reading: what is written after this is still read in the next round.
         const running = this.#running;
         const version = this.#version;
+        const current = await inodeOf(path);
         const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
         if (bytesRead > 0) {
           position += bytesRead;
           yield Uint8Array.from(buffer.subarray(0, bytesRead));
           continue;
         }
-        const current = await stat(path).catch(() => undefined);
-        if (current !== undefined && current.ino !== inode) {
+        // Moved aside before it was read to its end: it gets no more.
+        const next = current === inode ? undefined : await successor(path, inode);
+        if (next !== undefined) {
           await file.close();
-          file = await open(path, 'r');
+          file = next;
           inode = (await file.stat()).ino;
-          next += 1;
-          position = next === 1 && files.length === 2 ? (starts[1] ?? current.size) : 0;
+          position = starts.get(inode) ?? 0;
           continue;
         }
         if (!running) return;
         if (version === this.#version) await once(this.#changes, 'change', { signal }).catch(() => undefined);
       }
     } finally {
-      await file?.close();
+      await file.close();
     }
   }
 
@@ -147,43 +151,37 @@ export class ContainerLog {
   }
 }
 
+const inodeOf = (path: string): Promise<number | undefined> =>
+  stat(path).then(
+    ({ ino }) => ino,
+    () => undefined,
+  );
+
+async function startsByInode(files: readonly string[], starts: readonly (number | undefined)[]): Promise<ReadonlyMap<number, number>> {
+  const entries = await Promise.all(
+    files.map(async (file, index): Promise<[number, number]> => {
+      const { ino, size } = await stat(file);
+      return [ino, starts[index] ?? size];
+    }),
+  );
+  return new Map(entries);
+}
+
+/** The file after one that is at `path` no more; undefined in the middle of a rotation. */
+async function successor(path: string, inode: number): Promise<FileHandle | undefined> {
+  const opened = (file: string) => open(file, 'r').catch(() => undefined);
+  // In this order: a rotation in between moves the newer one to where it is looked for next.
+  const newer = await opened(path);
+  const aside = await opened(older(path));
+  if (aside !== undefined && (await aside.stat()).ino !== inode) {
+    // Two rotations since: the file in question has been dropped, and this one came after it.
+    await newer?.close();
+    return aside;
+  }
+  await aside?.close();
+  return newer;
+}
+
 async function moved(from: string, to: string): Promise<void> {
   if (existsSync(from)) await rename(from, to);
-}
-
-/** Where in each file the last `lines` lines begin; undefined for files that hold none of them. */
-async function startsOfTail(files: readonly string[], lines: number | undefined): Promise<readonly (number | undefined)[]> {
-  if (lines === undefined) return files.map(() => 0);
-  const starts: (number | undefined)[] = files.map(() => undefined);
-  let missing = lines;
-  for (let index = files.length - 1; index >= 0 && missing > 0; index -= 1) {
-    const { start, found } = await startOfTail(files[index] ?? '', missing);
-    starts[index] = start;
-    missing -= found;
-  }
-  return starts;
-}
-
-/** Reads backwards, so that a long file costs no more than its tail. */
-async function startOfTail(path: string, lines: number): Promise<{ readonly start: number; readonly found: number }> {
-  const file = await open(path, 'r');
-  try {
-    const { size } = await file.stat();
-    const block = Buffer.alloc(64 * 1024);
-    let found = 0;
-    for (let end = size; end > 0;) {
-      const from = Math.max(0, end - block.length);
-      const { bytesRead } = await file.read(block, 0, end - from, from);
-      for (let at = bytesRead - 1; at >= 0; at -= 1) {
-        // The newline at the very end closes the last line; it begins none.
-        if (block[at] !== 0x0a || from + at === size - 1) continue;
-        found += 1;
-        if (found === lines) return { start: from + at + 1, found };
-      }
-      end = from;
-    }
-    return { start: 0, found: size > 0 ? found + 1 : 0 };
-  } finally {
-    await file.close();
-  }
 }
