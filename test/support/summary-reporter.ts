@@ -5,6 +5,8 @@ export default class SummaryReporter implements Pick<Reporter, 'onRunComplete'> 
   onRunComplete(_contexts: unknown, results: AggregatedResult): void {
     const failedSuites = results.numRuntimeErrorTestSuites;
     const skipped = results.numPendingTests > 0 ? `, ${String(results.numPendingTests)} skipped` : '';
-    process.stdout.write(`${String(results.numPassedTests)} passed, ${String(results.numFailedTests + failedSuites)} failed${skipped}\n`);
+    const line = `${String(results.numPassedTests)} passed, ${String(results.numFailedTests + failedSuites)} failed${skipped}\n`;
+    // After the summary that jest prints itself.
+    process.once('exit', () => process.stdout.write(line));
   }
 }
