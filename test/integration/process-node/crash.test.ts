@@ -14,6 +14,8 @@ async function crashedHost(dataDir: string, pod: Pod, until: (pod: Pod) => Promi
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(host, 'exit');
+  // It would outlive a test that gives up on it.
+  const late = setTimeout(() => host.kill('SIGKILL'), 15_000);
   try {
     for await (const line of createInterface({ input: host.stdout })) {
       const present = JSON.parse(line) as Pod;
@@ -21,6 +23,7 @@ async function crashedHost(dataDir: string, pod: Pod, until: (pod: Pod) => Promi
     }
     throw new Error('the host has ended by itself');
   } finally {
+    clearTimeout(late);
     host.kill('SIGKILL');
     await ended;
   }
@@ -62,7 +65,9 @@ describe('a node whose process was killed', () => {
     const script = `setsid sleep 71 & env -i sleep ${seconds} & while echo alive; do sleep 0.05; done`;
     const pod = stored(podOf('web', { image: 'shell', args: [script] }), `uid-${process.pid}`);
     const orphans = async () => (await Promise.all([processesWith(pod.metadata.uid), sleepers(seconds)])).flat();
-    await crashedHost(machine.dataDir, pod, async (present) => isReady(present) && (await orphans()).length >= 3);
+    await crashedHost(machine.dataDir, pod, async (present) => {
+      return isReady(present) && eventually('its processes', async () => (await orphans()).length >= 3);
+    });
     await eventually('only orphans to be left', async () => (await orphans()).length === 2);
     await machine.node.start();
     expect(await orphans()).toEqual([]);
