@@ -48,6 +48,9 @@ export async function operator(): Promise<void> {
     namespace,
     name: leaseName,
     identity: `${config.POD_NAME ?? hostname()}_${randomBytes(4).toString('hex')}`,
+    leaseDurationMs: config.LEASE_DURATION_SECONDS * 1000,
+    renewDeadlineMs: config.LEASE_RENEW_DEADLINE_SECONDS * 1000,
+    retryPeriodMs: config.LEASE_RETRY_PERIOD_SECONDS * 1000,
     ...runtime,
     onStartedLeading: async (signal) => {
       const work = new Operator({ ...runtime, client: fenced(client, election), caches, agent, keys, gitHosts: config.GIT_HOSTS });

@@ -10,13 +10,30 @@ const cluster = {
   METRICS_PORT: port(9464),
 };
 
-const operatorSchema = z.object({
-  ...cluster,
-  /** Of /alive and /ready. */
-  HEALTH_PORT: port(8081),
-  /** The name of this process among those that want to lead; by default the host's. */
-  POD_NAME: z.string().optional(),
-});
+const seconds = (fallback: number) => z.coerce.number('must be a number of seconds').positive('must be more than 0').default(fallback);
+
+const operatorSchema = z
+  .object({
+    ...cluster,
+    /** Of /alive and /ready. */
+    HEALTH_PORT: port(8081),
+    /** The name of this process among those that want to lead; by default the host's. */
+    POD_NAME: z.string().optional(),
+    /** How long the others leave a leader alone that does not renew its lease. The same for all of them. */
+    LEASE_DURATION_SECONDS: seconds(15),
+    /** How long a leader goes on without a renewal. What is left of the lease then is how long a write may be under way. */
+    LEASE_RENEW_DEADLINE_SECONDS: seconds(10),
+    /** Between renewals. */
+    LEASE_RETRY_PERIOD_SECONDS: seconds(2),
+  })
+  .refine((config) => config.LEASE_DURATION_SECONDS > config.LEASE_RENEW_DEADLINE_SECONDS, {
+    path: ['LEASE_DURATION_SECONDS'],
+    error: 'must be more than LEASE_RENEW_DEADLINE_SECONDS',
+  })
+  .refine((config) => config.LEASE_RENEW_DEADLINE_SECONDS > 1.2 * config.LEASE_RETRY_PERIOD_SECONDS, {
+    path: ['LEASE_RENEW_DEADLINE_SECONDS'],
+    error: 'must be more than 1.2 times LEASE_RETRY_PERIOD_SECONDS',
+  });
 
 const gatewaySchema = z.object({ ...cluster, HOST: z.string().default('0.0.0.0'), PORT: port(3000) });
 

@@ -7,6 +7,8 @@ export interface ExchangeOptions {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** The connection is closed behind the answer, not kept for the next request. */
+  readonly closing?: boolean;
   /** Ends the exchange at any time; what is thrown then is a TransportError with the signal's reason as cause. */
   readonly signal: AbortSignal;
   /** See `CallOptions.beforeSend`. */
@@ -50,13 +52,13 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   run(): Promise<Answer> {
-    const { dispatcher, method, path, headers, body, signal } = this.#options;
+    const { dispatcher, method, path, headers, body, closing = false, signal } = this.#options;
     if (signal.aborted) {
       this.#onAbort();
     } else {
       signal.addEventListener('abort', this.#onAbort, { once: true });
       // Deadlines are ours, by our clock: undici's own are switched off.
-      dispatcher.dispatch({ method, path, headers, body: body ?? null, headersTimeout: 0, bodyTimeout: 0 }, this);
+      dispatcher.dispatch({ method, path, headers, body: body ?? null, reset: closing, headersTimeout: 0, bodyTimeout: 0 }, this);
     }
     return this.#answered.promise;
   }

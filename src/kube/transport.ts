@@ -1,4 +1,4 @@
-import { Pool } from 'undici';
+import { Pool, type Dispatcher } from 'undici';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
@@ -48,6 +48,8 @@ export interface TransportOptions {
   readonly connections?: number;
   /** Larger answers are refused; 64 MiB by default. */
   readonly maxAnswerBytes?: number;
+  /** Carries everything, instead of connections of its own: for a network that is simulated. */
+  readonly dispatcher?: Dispatcher;
 }
 
 const maxAttempts = 5;
@@ -65,13 +67,13 @@ const passingStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
  */
 export class Transport {
   readonly #options: TransportOptions;
-  readonly #calls: Pool;
-  readonly #watches: Pool;
+  readonly #calls: Dispatcher;
+  readonly #watches: Dispatcher;
   readonly #prefix: string;
 
   constructor(options: TransportOptions) {
     this.#options = options;
-    const { connection, connections = 16 } = options;
+    const { connection, connections = 16, dispatcher } = options;
     const url = new URL(connection.server);
     this.#prefix = url.pathname.replace(/\/+$/, '');
     const { ca, cert, key, serverName, insecure } = connection;
@@ -88,9 +90,9 @@ export class Transport {
         ...(serverName === undefined ? {} : { servername: serverName }),
       },
     };
-    this.#calls = new Pool(url.origin, { ...pool, connections });
+    this.#calls = dispatcher ?? new Pool(url.origin, { ...pool, connections });
     // Unbounded: a watch holds its connection, and one that waited for a free one would be silently deaf.
-    this.#watches = new Pool(url.origin, { ...pool, connections: null });
+    this.#watches = dispatcher ?? new Pool(url.origin, { ...pool, connections: null });
   }
 
   /** The parsed body of a 2xx answer. Throws ApiError and TransportError. */
@@ -127,7 +129,7 @@ export class Transport {
     await Promise.all([this.#calls.destroy(reason), this.#watches.destroy(reason)]);
   }
 
-  async #send(pool: Pool, request: TransportRequest, signal: AbortSignal): Promise<Answer> {
+  async #send(pool: Dispatcher, request: TransportRequest, signal: AbortSignal): Promise<Answer> {
     const { body, contentType = 'application/json' } = request;
     const token = await this.#token();
     return exchange({
@@ -141,6 +143,8 @@ export class Transport {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      // A watch that begins as another ends would leave that one's connection idle beside its own: each has one, and no more.
+      closing: request.verb === 'watch',
       signal,
       beforeSend: request.beforeSend,
     });

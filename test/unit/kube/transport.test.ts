@@ -3,6 +3,7 @@ import { ApiError, TransportError } from '../../../src/kube/errors.ts';
 import { Transport, type TransportRequest } from '../../../src/kube/transport.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
+import { eventually } from '../../support/eventually.ts';
 import { aTransport, cut, json, reset, stall, startApiStub, status, type Answering } from './api-stub.ts';
 
 const read: TransportRequest = { verb: 'get', resource: 'things', method: 'GET', path: '/things/one' };
@@ -302,6 +303,23 @@ describe('Transport', () => {
     for await (const _chunk of await transport.stream({ ...read, signal: new AbortController().signal })) break;
     await sleep(systemClock, 30);
     expect(ended).toBe(1);
+  });
+
+  it('keeps no connection of a watch that has ended, so that watches never have more than one each', async () => {
+    let open = 0;
+    const { stub, transport } = await transportTo([
+      (response) => {
+        open++;
+        response.socket?.once('close', () => open--);
+        response.end('{}\n');
+      },
+    ]);
+    for (let round = 0; round < 5; round++) {
+      const watch = await transport.stream({ ...read, verb: 'watch', signal: new AbortController().signal });
+      for await (const _chunk of watch) continue;
+    }
+    await eventually('every connection is closed', () => open === 0);
+    expect(stub.connections).toBe(5);
   });
 
   it('holds a fast sender back when its stream is read slowly', async () => {

@@ -1,0 +1,159 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '../../src/kube/clock.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { Transport } from '../../src/kube/transport.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { configMaps, leases } from '../../src/resources/core.ts';
+import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
+import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { eventually } from '../support/eventually.ts';
+
+const script = fileURLToPath(new URL('../support/leader-process.ts', import.meta.url));
+const namespace = 'default';
+const short = { leaseDurationMs: 2000, renewDeadlineMs: 1200, retryPeriodMs: 200 };
+
+/** What the server has stored, in its order: who held the lease, who wrote. */
+interface Entry {
+  readonly version: number;
+  readonly kind: 'holder' | 'writer';
+  readonly who: string;
+  /** By the clock of this process, when it was heard of. */
+  readonly at: number;
+}
+
+interface Candidate {
+  readonly identity: string;
+  readonly process: ChildProcess;
+  refusals: number;
+}
+
+let stack: AsyncDisposableStack;
+let api: RunningApiServer;
+let log: Entry[];
+let candidates: Candidate[];
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  api = await runApiServer();
+  stack.defer(() => api.close());
+  log = [];
+  candidates = [];
+  const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
+  const transport = new Transport({ connection: { server: api.server.url, token: api.token }, ...runtime });
+  stack.defer(() => transport.close());
+  const client = new HttpKubeClient({ transport });
+  const ledger = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { namespace, name: 'ledger' } };
+  const { resourceVersion } = (await client.create(configMaps, ledger)).metadata;
+  const done = new AbortController();
+  const follow = async <T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    kind: Entry['kind'],
+    whoOf: (object: T) => string | undefined,
+  ) => {
+    for await (const event of client.watch(resource, { namespace, resourceVersion, timeoutSeconds: 600, signal: done.signal })) {
+      if (event.type === 'BOOKMARK') continue;
+      const who = whoOf(event.object) ?? '';
+      log.push({ version: Number(event.object.metadata.resourceVersion), kind, who, at: performance.now() });
+    }
+  };
+  const following = [
+    follow(leases, 'holder', ({ spec }) => spec?.holderIdentity),
+    follow(configMaps, 'writer', ({ data }) => data?.['writer']),
+  ].map((promise) => promise.catch(() => undefined));
+  stack.defer(async () => {
+    done.abort();
+    await Promise.all(following);
+  });
+});
+afterEach(() => stack.disposeAsync());
+
+function join(identity: string, times: object): Candidate {
+  const child = spawn(process.execPath, [script, api.server.url, api.token, identity, JSON.stringify(times)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const candidate: Candidate = { identity, process: child, refusals: 0 };
+  child.stdout.on('data', (chunk: Buffer) => (candidate.refusals += chunk.toString().split('refused').length - 1));
+  stack.defer(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  });
+  candidates.push(candidate);
+  return candidate;
+}
+
+const lastOf = (kind: Entry['kind']): Entry | undefined => log.findLast((entry) => entry.kind === kind);
+
+/** The candidate that holds the lease and writes; never `other`. */
+const leader = (other?: Candidate): Promise<Candidate> =>
+  eventually('somebody leads', () => {
+    const who = lastOf('writer')?.who;
+    return lastOf('holder')?.who === who && candidates.find((candidate) => candidate.identity === who && candidate !== other);
+  });
+
+/** Writes by somebody who did not hold the lease, as the server saw it, when the write came. */
+function wrongWrites(): Entry[] {
+  let holder = '';
+  const wrong: Entry[] = [];
+  for (const entry of [...log].sort((one, other) => one.version - other.version)) {
+    if (entry.kind === 'holder') holder = entry.who;
+    else if (entry.who !== holder) wrong.push(entry);
+  }
+  return wrong;
+}
+
+const takenAt = (who: Candidate): number => log.find((entry) => entry.kind === 'holder' && entry.who === who.identity)?.at ?? Infinity;
+
+describe('of two processes', () => {
+  it('the other one leads within 2 s after the leader has been told to end', async () => {
+    join('one', {});
+    const first = await leader();
+    const second = join('two', {});
+    // Long enough for it to have looked at the lease.
+    await eventually('the second one waits', () => log.filter(({ kind }) => kind === 'holder').length > 2);
+    const exited = once(first.process, 'exit');
+    const toldAt = performance.now();
+    first.process.kill('SIGTERM');
+    expect((await exited)[0]).toBe(0);
+    expect(await leader(first)).toBe(second);
+    expect(takenAt(second) - toldAt).toBeLessThan(2000);
+    expect(wrongWrites()).toEqual([]);
+  });
+
+  it('a leader that is killed is followed by the other one once its lease is over', async () => {
+    join('one', short);
+    const first = await leader();
+    const second = join('two', short);
+    await eventually('the lease is renewed', () => log.filter(({ kind }) => kind === 'holder').length > 10);
+    const killedAt = performance.now();
+    first.process.kill('SIGKILL');
+    expect(await leader(first)).toBe(second);
+    const afterMs = takenAt(second) - killedAt;
+    // Not before the lease is over, the last renewal being a retry period old at most; the rest is for a busy machine.
+    expect(afterMs).toBeGreaterThan(short.leaseDurationMs - short.retryPeriodMs - 300);
+    expect(afterMs).toBeLessThan(short.leaseDurationMs + short.retryPeriodMs + 1000);
+    expect(wrongWrites()).toEqual([]);
+  });
+
+  it('one that was stopped beyond its lease writes nothing after the other one has taken over', async () => {
+    join('one', short);
+    join('two', short);
+    for (let round = 0; round < 4; round++) {
+      const paused = await leader();
+      // In the midst of whatever it is doing.
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 50));
+      const { refusals } = paused;
+      paused.process.kill('SIGSTOP');
+      const successor = await leader(paused);
+      const writes = log.length;
+      await eventually('the new leader writes', () => log.length > writes + 20);
+      paused.process.kill('SIGCONT');
+      await eventually('the old one tried to write', () => paused.refusals > refusals);
+      expect(lastOf('holder')?.who).toBe(successor.identity);
+    }
+    expect(wrongWrites()).toEqual([]);
+  }, 60_000);
+});

@@ -1,0 +1,126 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { systemClock } from '../../src/kube/clock.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { Transport } from '../../src/kube/transport.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { leases } from '../../src/resources/core.ts';
+import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { eventually } from '../support/eventually.ts';
+import { program, saying } from '../support/installation.ts';
+
+const namespace = 'default';
+
+let stack: AsyncDisposableStack;
+let api: RunningApiServer;
+let client: HttpKubeClient;
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  api = await runApiServer();
+  stack.defer(() => api.close());
+  const connection = { server: api.server.url, token: api.token };
+  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+  stack.defer(() => transport.close());
+  client = new HttpKubeClient({ transport });
+  writeFileSync(join(api.folder, 'master-key'), 'k'.repeat(32));
+});
+afterEach(() => stack.disposeAsync());
+
+interface Command {
+  readonly process: ChildProcess;
+  readonly log: () => string;
+  /** SIGTERM; resolves with the exit code and how long that took. */
+  readonly stop: () => Promise<{ readonly code: unknown; readonly afterMs: number }>;
+}
+
+function run(command: 'operator' | 'gateway', env: Record<string, string>): Command {
+  const child = spawn(process.execPath, [program, command], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: api.folder,
+      KUBECONFIG: api.kubeconfig,
+      MASTER_KEY_FILES: join(api.folder, 'master-key'),
+      METRICS_PORT: '0',
+      LOG_FORMAT: 'json',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  const exited = once(child, 'exit');
+  stack.defer(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  return {
+    process: child,
+    log: () => log,
+    stop: async () => {
+      const began = performance.now();
+      child.kill('SIGTERM');
+      const [code] = (await exited) as [unknown];
+      return { code, afterMs: performance.now() - began };
+    },
+  };
+}
+
+const holder = async (): Promise<string> => {
+  const { items } = await client.list(leases, { namespace });
+  return items.find(({ metadata }) => metadata.name === 'conversation-operator')?.spec?.holderIdentity ?? '';
+};
+
+it('hands over from one operator to the other within 2 s, and ends with 0', async () => {
+  const names = ['first', 'second'] as const;
+  const operators = new Map(names.map((name) => [name, run('operator', { POD_NAME: name, HEALTH_PORT: '0' })]));
+  await eventually('both have started', () => [...operators.values()].every(({ log }) => log().includes('operator started')));
+  const leaderName = await eventually('one leads', async () => {
+    const identity = await holder();
+    return names.find((name) => identity.startsWith(`${name}_`));
+  });
+  const otherName = leaderName === 'first' ? 'second' : 'first';
+  const began = performance.now();
+  const ended = operators.get(leaderName)?.stop();
+  await eventually('the other one leads', async () => (await holder()).startsWith(`${otherName}_`));
+  expect(performance.now() - began).toBeLessThan(2000);
+  expect(await ended).toMatchObject({ code: 0 });
+  expect(await operators.get(otherName)?.stop()).toMatchObject({ code: 0 });
+  expect(await holder()).toBe('');
+});
+
+it('brings the requests of a gateway to their end, takes no new ones, and ends with 0', async () => {
+  const { key } = await issueKey({ client, namespace, owner: 'alice', role: 'user' });
+  const port = await freePort();
+  const gateway = run('gateway', { HOST: '127.0.0.1', PORT: String(port) });
+  const url = `http://127.0.0.1:${port}`;
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
+  await eventually('it answers', async () => (await fetch(`${url}/api/v1/app-conversations/search`, { headers })).status === 200);
+  // Nobody works on it here, so the stream has no end of its own.
+  const stream = await fetch(`${url}/api/v1/app-conversations/stream-start`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify(saying('hello')),
+  });
+  const reader = (stream.body ?? new ReadableStream<Uint8Array>()).pipeThrough(new TextDecoderStream()).getReader();
+  let text = (await reader.read()).value ?? '';
+  const ended = gateway.stop();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) text += part.value;
+  expect(JSON.parse(text)).toMatchObject([{ status: 'WORKING' }]);
+  expect(await ended).toMatchObject({ code: 0 });
+  expect((await ended).afterMs).toBeLessThan(5000);
+  await expect(fetch(`${url}/api/v1/app-conversations/search`, { headers })).rejects.toThrow();
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,51 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import { systemClock } from '../../src/kube/clock.ts';
+import { fenced } from '../../src/kube/fenced-client.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { LeaderElection, NotLeadingError } from '../../src/kube/leader-election.ts';
+import { Transport } from '../../src/kube/transport.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { configMaps } from '../../src/resources/core.ts';
+
+/**
+ * A candidate that writes its name into the config map `ledger` all the time, leader or not, and leaves it to the fence whether
+ * that may be sent. Prints `refused` for the first write that may not after one that might. SIGTERM ends it in good order.
+ */
+const [server = '', token = '', identity = '', times = '{}'] = process.argv.slice(2);
+const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
+const transport = new Transport({ connection: { server, token }, ...runtime });
+const client = new HttpKubeClient({ transport });
+const election = new LeaderElection({
+  client,
+  namespace: 'default',
+  name: 'operator',
+  identity,
+  ...(JSON.parse(times) as object),
+  ...runtime,
+  onStartedLeading: () => undefined,
+});
+const stop = new AbortController();
+process.once('SIGTERM', () => stop.abort());
+const stopped = () => stop.signal.aborted;
+
+async function write(): Promise<void> {
+  const writer = fenced(client, election);
+  let allowed = false;
+  for (let count = 0; !stopped(); count++) {
+    try {
+      await writer.mergePatch(configMaps, 'default', 'ledger', { data: { writer: identity, count: String(count) } });
+      allowed = true;
+    } catch (error) {
+      if (error instanceof NotLeadingError && allowed) {
+        allowed = false;
+        process.stdout.write('refused\n');
+      }
+    }
+    await wait(2);
+  }
+}
+
+const writing = write();
+while (!stopped()) await election.run(stop.signal);
+await writing;
+await transport.close();
