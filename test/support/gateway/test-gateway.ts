@@ -120,7 +120,12 @@ export class TestGateway {
       },
     });
     if (options.synced !== false) await test.sync();
-    ({ port: test.port } = await test.gateway.listen());
+    try {
+      ({ port: test.port } = await test.gateway.listen());
+    } catch (error) {
+      await test.stop();
+      throw error;
+    }
     return test;
   }
 
