@@ -1,0 +1,252 @@
+import type {
+  AgentCallOptions,
+  AgentClient,
+  AgentCommand,
+  AgentCommandResult,
+  AgentConversation,
+  AgentEndpoint,
+  AgentFailure,
+  AgentInit,
+  AgentMessage,
+  AgentServerInfo,
+  AgentState,
+  AgentUserMessage,
+  NewAgentConversation,
+} from '../../src/agent/agent.ts';
+import { AgentError } from '../../src/agent/errors.ts';
+import type { AgentProcess, StoredConversation } from './agent-process.ts';
+import type { Machine } from './machine.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+import type { Weather } from './weather.ts';
+
+export interface AgentNetworkOptions {
+  readonly machine: Machine;
+  readonly node: SimulatedNode;
+  readonly weather: Weather;
+  readonly scheduler: Scheduler;
+  readonly trace: Trace;
+  /** A run begins or goes on because this process says so. */
+  readonly onRun?: (conversation: StoredConversation, process: AgentProcess) => void;
+  /** A repository or a branch that isn't there; checked in what is asked. */
+  readonly outcomeOf?: (command: string) => Partial<AgentCommandResult> & { readonly tookMs?: number };
+}
+
+const callMs = 10_000;
+const probeMs = 3_000;
+
+/** One machine's way to the agents. */
+export class SimulatedAgentClient implements AgentClient {
+  readonly #options: AgentNetworkOptions;
+
+  constructor(options: AgentNetworkOptions) {
+    this.#options = options;
+  }
+
+  async probe(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<AgentState> {
+    try {
+      return await this.#reach('probe', endpoint, options, probeMs, (agent) => agent.state);
+    } catch (error) {
+      if (!(error instanceof AgentError) || error.code === 'aborted') throw error;
+      return 'unreachable';
+    }
+  }
+
+  initialise(endpoint: AgentEndpoint, init: AgentInit, options: AgentCallOptions = {}): Promise<void> {
+    return this.#reach('initialise', endpoint, options, callMs, (agent) => agent.initialise(init.bootstrapKey, init.sessionKey));
+  }
+
+  async execute(
+    endpoint: AgentEndpoint,
+    { command, timeoutSeconds }: AgentCommand,
+    options: AgentCallOptions = {},
+  ): Promise<AgentCommandResult> {
+    const { tookMs = 5, ...outcome } = this.#options.outcomeOf?.(command) ?? {};
+    const result = { exitCode: 0, stdout: '/workspace/project\n', stderr: '', timedOut: false, ...outcome };
+    return this.#call('execute', endpoint, options, timeoutSeconds * 1000 + 5_000, () => result, tookMs);
+  }
+
+  hookConfig(endpoint: AgentEndpoint, _dir: string, options: AgentCallOptions = {}): Promise<undefined> {
+    return this.#call('hookConfig', endpoint, options, callMs, () => undefined);
+  }
+
+  createConversation(endpoint: AgentEndpoint, wanted: NewAgentConversation, options: AgentCallOptions = {}) {
+    return this.#call('create', endpoint, options, callMs, (agent) => agent.create(wanted.id, wanted.message));
+  }
+
+  conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {
+    return this.#call('conversation', endpoint, options, callMs, (agent) => {
+      const known = agent.volume.conversations.get(id);
+      return known === undefined ? undefined : agent.viewOf(known);
+    });
+  }
+
+  run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
+    return this.#about('run', endpoint, id, options, (agent, conversation) => {
+      this.#options.onRun?.(conversation, agent);
+      agent.run(conversation);
+    });
+  }
+
+  pause(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
+    return this.interrupt(endpoint, id, options);
+  }
+
+  interrupt(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
+    return this.#about('interrupt', endpoint, id, options, (agent, conversation) => agent.interrupt(conversation));
+  }
+
+  sendMessage(
+    endpoint: AgentEndpoint,
+    id: string,
+    { content }: AgentMessage,
+    options: AgentCallOptions = {},
+  ): Promise<{ readonly started: boolean }> {
+    return this.#about('sendMessage', endpoint, id, options, (agent, conversation) => {
+      this.#options.onRun?.(conversation, agent);
+      agent.post(conversation, content.map(({ text }) => text ?? '').join('\n'));
+      return { started: true };
+    });
+  }
+
+  userMessages(endpoint: AgentEndpoint, id: string, limit: number, options: AgentCallOptions = {}): Promise<readonly AgentUserMessage[]> {
+    return this.#about('userMessages', endpoint, id, options, (_, { messages }) =>
+      messages
+        .map((text, index) => ({ id: String(index), timestamp: '', text }))
+        .slice(-limit)
+        .reverse(),
+    );
+  }
+
+  lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {
+    return this.#about('lastError', endpoint, id, options, () => undefined);
+  }
+
+  deleteConversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
+    return this.#call('delete', endpoint, options, callMs, (agent) => void agent.volume.conversations.delete(id));
+  }
+
+  serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<AgentServerInfo> {
+    return this.#call('serverInfo', endpoint, options, callMs, () => ({ idleSeconds: 0, uptimeSeconds: 0, version: 'simulated' }));
+  }
+
+  runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+    return this.#call('running', endpoint, options, callMs, ({ running }) => running.map(({ id }) => id));
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #about<T>(
+    what: string,
+    endpoint: AgentEndpoint,
+    id: string,
+    options: AgentCallOptions,
+    work: (agent: AgentProcess, conversation: StoredConversation) => T,
+  ) {
+    return this.#call(`${what} ${id}`, endpoint, options, callMs, (agent) => {
+      const conversation = agent.volume.conversations.get(id);
+      if (conversation === undefined) throw new AgentError('not-found', 'no such conversation', { status: 404 });
+      return work(agent, conversation);
+    });
+  }
+
+  #call<T>(
+    what: string,
+    endpoint: AgentEndpoint,
+    options: AgentCallOptions,
+    timeoutMs: number,
+    work: (agent: AgentProcess) => T,
+    tookMs = 0,
+  ): Promise<T> {
+    const known = (agent: AgentProcess): T => {
+      agent.authenticate(endpoint.sessionKey);
+      return work(agent);
+    };
+    return this.#reach(what, endpoint, options, timeoutMs, known, tookMs);
+  }
+
+  /** One request and its answer. */
+  #reach<T>(
+    what: string,
+    endpoint: AgentEndpoint,
+    { signal }: AgentCallOptions,
+    timeoutMs: number,
+    work: (agent: AgentProcess) => T,
+    tookMs = 0,
+  ): Promise<T> {
+    const { machine, node, weather, scheduler, trace } = this.#options;
+    const label = `${machine.name} -> agent ${endpoint.baseUrl} ${what}`;
+    return new Promise((resolve, reject) => {
+      const timer = machine.clock.after(timeoutMs, () => {
+        trace.note(`${label}: no answer`);
+        fail('timeout');
+      });
+      const fail = (code: AgentError['code']) => {
+        timer.cancel();
+        reject(new AgentError(code, `the agent call ended: ${code}`));
+      };
+      if (signal?.aborted === true) {
+        fail('aborted');
+        return;
+      }
+      signal?.addEventListener('abort', () => fail('aborted'), { once: true });
+      const answer = (outcome: string, settle: () => void) => {
+        scheduler.after(this.#transitMs(), () =>
+          machine.deliver(() => {
+            trace.note(`${label}: ${outcome}`);
+            timer.cancel();
+            settle();
+          }),
+        );
+      };
+      if (weather.happens('agentLost')) {
+        const target = node.at(endpoint.baseUrl);
+        if (target !== undefined) target.troubledUntil = scheduler.monotonic() + timeoutMs;
+        if (weather.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
+        return;
+      }
+      scheduler.after(this.#transitMs(), () => {
+        const agent = node.at(endpoint.baseUrl);
+        if (agent === undefined || !agent.listening) {
+          answer('unreachable', () => fail('unreachable'));
+          return;
+        }
+        if (agent.hung) {
+          agent.troubledUntil = scheduler.monotonic() + timeoutMs;
+          return;
+        }
+        if (weather.happens('agentFailure')) {
+          agent.troubledUntil = scheduler.monotonic() + callMs;
+          answer('500', () => fail('failed'));
+          return;
+        }
+        scheduler.after(tookMs, () => {
+          if (!agent.alive) {
+            answer('died', () => fail('connection-lost'));
+            return;
+          }
+          let result: T;
+          try {
+            result = work(agent);
+          } catch (error) {
+            const code = error instanceof AgentError ? error.code : 'failed';
+            answer(code, () => fail(code));
+            return;
+          }
+          if (weather.happens('agentAnswerLost')) {
+            agent.troubledUntil = scheduler.monotonic() + timeoutMs;
+            trace.note(`${label}: done, answer lost`);
+          } else answer('done', () => resolve(result));
+        });
+      });
+    });
+  }
+
+  #transitMs(): number {
+    const { weather } = this.#options;
+    return weather.happens('agentSlow') ? weather.between(100, 8_000) : weather.transitMs();
+  }
+}

@@ -1,0 +1,204 @@
+import type { AgentConversation, AgentMessage } from '../../src/agent/agent.ts';
+import { AgentError } from '../../src/agent/errors.ts';
+import type { Timer } from '../../src/kube/clock.ts';
+import type { ExecutionStatus } from '../../src/resources/conversation.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+
+/** One conversation on a volume: it outlives the agent. */
+export interface StoredConversation {
+  readonly id: string;
+  /** Texts, oldest first. */
+  readonly messages: string[];
+  status: ExecutionStatus;
+  /** What readers see lags behind for a moment. */
+  before: { readonly status: ExecutionStatus; readonly until: number };
+  /** What is left of the run when it stands. */
+  remainingMs: number;
+  runStartedAt: number;
+  interruptedAt: number;
+  updatedAt: number;
+  /** A run that was cut while its sandbox was to be paused by its owner, and that nobody has told to go on since. */
+  cutByOwner: boolean;
+}
+
+/** What a claim keeps. */
+export class Volume {
+  readonly claimUid: string;
+  readonly conversations = new Map<string, StoredConversation>();
+  cloned = false;
+
+  constructor(claimUid: string) {
+    this.claimUid = claimUid;
+  }
+}
+
+export interface ContainerOptions {
+  readonly id: string;
+  readonly podUid: string;
+  readonly sandboxUid: string;
+  readonly bootstrapKey: string;
+  readonly volume: Volume;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly onCut: (conversation: StoredConversation) => void;
+  readonly onHeard: (conversationId: string) => void;
+}
+
+type Run = { readonly conversation: StoredConversation; readonly timer: Timer };
+
+/** One run of an agent's container. */
+export class AgentProcess {
+  readonly #options: ContainerOptions;
+  readonly #runs = new Map<string, Run>();
+  #sessionKey: string | undefined;
+  #bootedAt: number;
+  alive = true;
+  /** It accepts connections and answers nothing. */
+  hung = false;
+  /** Somebody who knows its key has had an answer. */
+  hasAnswered = false;
+  initialisedAt: number | undefined;
+  /** It was hung or out of reach until then. */
+  troubledUntil = 0;
+
+  constructor(options: ContainerOptions, bootMs: number) {
+    this.#options = options;
+    this.#bootedAt = options.scheduler.monotonic() + bootMs;
+  }
+
+  get id(): string {
+    return this.#options.id;
+  }
+
+  get podUid(): string {
+    return this.#options.podUid;
+  }
+
+  get sandboxUid(): string {
+    return this.#options.sandboxUid;
+  }
+
+  get volume(): Volume {
+    return this.#options.volume;
+  }
+
+  get listening(): boolean {
+    return this.#options.scheduler.monotonic() >= this.#bootedAt;
+  }
+
+  get state(): 'dormant' | 'ready' {
+    return this.#sessionKey === undefined ? 'dormant' : 'ready';
+  }
+
+  initialise(bootstrapKey: string, sessionKey: string): void {
+    if (this.#sessionKey === sessionKey) return;
+    if (this.#sessionKey !== undefined || bootstrapKey !== this.#options.bootstrapKey) throw new AgentError('unauthorized', 'wrong key');
+    this.#sessionKey = sessionKey;
+    this.initialisedAt = this.#options.scheduler.monotonic();
+    // A run that an earlier container was killed in.
+    for (const conversation of this.volume.conversations.values())
+      if (conversation.status === 'running') this.#set(conversation, 'error', 0);
+  }
+
+  authenticate(sessionKey: string): void {
+    if (this.#sessionKey === undefined) throw new AgentError('dormant', 'the agent waits for its keys');
+    if (this.#sessionKey !== sessionKey) throw new AgentError('unauthorized', 'wrong key');
+    this.hasAnswered = true;
+  }
+
+  create(id: string, message: AgentMessage | undefined): { readonly created: boolean; readonly status: AgentConversation } {
+    const known = this.volume.conversations.get(id);
+    if (known !== undefined) return { created: false, status: this.viewOf(known) };
+    const { scheduler, random } = this.#options;
+    const conversation: StoredConversation = {
+      id,
+      messages: [],
+      status: 'idle',
+      before: { status: 'idle', until: 0 },
+      remainingMs: 0,
+      runStartedAt: 0,
+      interruptedAt: Number.NEGATIVE_INFINITY,
+      updatedAt: scheduler.now(),
+      cutByOwner: false,
+    };
+    this.volume.conversations.set(id, conversation);
+    if (message !== undefined) {
+      this.#options.onHeard(id);
+      conversation.messages.push(message.content.map(({ text }) => text ?? '').join('\n'));
+      conversation.remainingMs = random.chance(0.3) ? random.between(200, 2_000) : random.between(2_000, 60_000);
+      if (message.run !== false) this.run(conversation);
+    }
+    return { created: true, status: this.viewOf(conversation) };
+  }
+
+  /** Another message of the user's. */
+  post(conversation: StoredConversation, text: string): void {
+    conversation.messages.push(text);
+    conversation.remainingMs += this.#options.random.between(500, 5_000);
+    this.run(conversation);
+  }
+
+  run(conversation: StoredConversation): void {
+    if (this.#runs.has(conversation.id)) return;
+    conversation.cutByOwner = false;
+    if (conversation.status === 'finished' && conversation.remainingMs <= 0) return;
+    const { scheduler } = this.#options;
+    conversation.runStartedAt = scheduler.monotonic();
+    conversation.interruptedAt = Number.NEGATIVE_INFINITY;
+    this.#set(conversation, 'running');
+    const timer = scheduler.after(Math.max(1, conversation.remainingMs), () => {
+      this.#runs.delete(conversation.id);
+      conversation.remainingMs = 0;
+      this.#set(conversation, 'finished');
+    });
+    this.#runs.set(conversation.id, { conversation, timer });
+  }
+
+  interrupt(conversation: StoredConversation): void {
+    conversation.interruptedAt = this.#options.scheduler.monotonic();
+    if (this.#stand(conversation.id)) this.#set(conversation, 'paused');
+  }
+
+  get running(): readonly StoredConversation[] {
+    return [...this.#runs.values()].map(({ conversation }) => conversation);
+  }
+
+  kill(): void {
+    this.alive = false;
+    for (const id of [...this.#runs.keys()]) this.#stand(id);
+  }
+
+  viewOf(conversation: StoredConversation): AgentConversation {
+    const { status, before } = conversation;
+    const shown = this.#options.scheduler.monotonic() < before.until ? before.status : status;
+    return {
+      id: conversation.id,
+      executionStatus: shown,
+      reportedStatus: shown,
+      title: undefined,
+      createdAt: undefined,
+      updatedAt: new Date(conversation.updatedAt).toISOString(),
+      lastUserMessageId: conversation.messages.length === 0 ? undefined : String(conversation.messages.length),
+      metrics: undefined,
+    };
+  }
+
+  #stand(id: string): boolean {
+    const run = this.#runs.get(id);
+    if (run === undefined) return false;
+    const { conversation, timer } = run;
+    timer.cancel();
+    this.#runs.delete(id);
+    this.#options.onCut(conversation);
+    conversation.remainingMs = Math.max(1, conversation.remainingMs - (this.#options.scheduler.monotonic() - conversation.runStartedAt));
+    return true;
+  }
+
+  #set(conversation: StoredConversation, status: ExecutionStatus, lagMs = this.#options.random.between(0, 900)): void {
+    const { scheduler } = this.#options;
+    conversation.before = { status: conversation.status, until: scheduler.monotonic() + lagMs };
+    conversation.status = status;
+    conversation.updatedAt = scheduler.now();
+  }
+}

@@ -1,0 +1,201 @@
+import { ControlPlane } from '../../src/embedded/control-plane.ts';
+import type { PlaneRequest, PlaneResponse } from '../../src/embedded/api/request.ts';
+import { WatchStream } from '../../src/embedded/storage/watch-stream.ts';
+import { conversations, type Conversation } from '../../src/resources/conversation.ts';
+import {
+  kubeEvents,
+  leases,
+  persistentVolumeClaims,
+  pods,
+  type Lease,
+  type PersistentVolumeClaim,
+  type Pod,
+} from '../../src/resources/core.ts';
+import { crdOf, definitions } from '../../src/resources/crd.ts';
+import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+
+/** Made once: reading schemas takes longer than a simulated minute. */
+const crds = definitions.map(crdOf);
+
+/** One write as it took effect. */
+export interface Change {
+  readonly plural: string;
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  readonly object: KubeObject;
+  readonly before: KubeObject | undefined;
+  readonly version: number;
+  /** Who asked for it; `plane` for garbage collection and the like. */
+  readonly actor: string;
+  /** As it was stored. */
+  readonly text: string;
+}
+
+interface Line {
+  readonly plural: string;
+  readonly text: string;
+}
+
+const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version' | 'plural'>[] = [
+  conversations,
+  sandboxes,
+  sandboxTemplates,
+  pods,
+  persistentVolumeClaims,
+  leases,
+  kubeEvents,
+];
+
+/** The real control plane in memory, and what is true in it at this moment, for those who check and for the node. */
+export class Cluster {
+  readonly #plane: ControlPlane;
+  readonly #trace: Trace;
+  readonly #lines: Line[] = [];
+  readonly #objects = new Map<string, Map<string, KubeObject>>();
+  readonly #actors = new Map<number, string>();
+  readonly #listeners = new Set<(change: Change) => void>();
+  readonly #outages = new Set<() => void>();
+  #down = false;
+  /** How many GETs there have been, apart from those of leases. */
+  reads = 0;
+
+  constructor(scheduler: Scheduler, random: Random, trace: Trace) {
+    this.#trace = trace;
+    this.#plane = new ControlPlane({ storage: 'memory', clock: scheduler, random: random.next, logger: trace.logger('plane') });
+  }
+
+  async start(): Promise<void> {
+    await this.#plane.start();
+    await this.#plane.applyCrds(crds);
+    for (const resource of observed) await this.#observe(resource);
+  }
+
+  /** A request as it arrives at the server. Its writes take effect before this returns. */
+  execute(actor: string, request: PlaneRequest): Promise<PlaneResponse> {
+    if (request.method === 'GET' && !request.path.includes('/leases/')) this.reads++;
+    const before = this.#plane.revision;
+    const response = this.#plane.handle(request);
+    for (let version = before + 1; version <= this.#plane.revision; version++) this.#actors.set(version, actor);
+    return response;
+  }
+
+  /** A call over no network, of one who is never hindered. */
+  async call(actor: string, method: string, path: string, body?: unknown): Promise<{ readonly status: number; readonly body: unknown }> {
+    const contentType = method === 'PATCH' ? 'application/merge-patch+json' : 'application/json';
+    const response = await this.execute(actor, {
+      method,
+      path,
+      headers: { 'content-type': contentType },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    this.#trace.note(`${actor} ${method} ${path} -> ${response.status}`);
+    return { status: response.status, body: typeof response.body === 'string' ? (JSON.parse(response.body) as unknown) : undefined };
+  }
+
+  /** Forgets the past: every watch from before has to begin anew. */
+  compact(): void {
+    this.#plane.compactTo(this.#plane.revision);
+  }
+
+  /** The API server can't be reached by anyone. */
+  get down(): boolean {
+    return this.#down;
+  }
+
+  /** As a restart of the API server does: every connection breaks, and what is stored stays. */
+  goDown(): void {
+    this.#down = true;
+    for (const outage of this.#outages) outage();
+    this.#outages.clear();
+  }
+
+  comeBack(): void {
+    this.#down = false;
+  }
+
+  /** Calls back once, at the next outage. Returns the remover. */
+  onOutage(outage: () => void): () => void {
+    this.#outages.add(outage);
+    return () => this.#outages.delete(outage);
+  }
+
+  /** Returns the remover. */
+  onChange(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Tells of what has been written since the last time, in order. */
+  tell(): void {
+    if (this.#lines.length === 0) return;
+    const changes = this.#lines.splice(0).flatMap(({ plural, text }) =>
+      text
+        .trimEnd()
+        .split('\n')
+        .map((line) => this.#changeOf(plural, line)),
+    );
+    for (const change of changes.sort((one, other) => one.version - other.version)) {
+      const { plural, object, type, actor, version, text } = change;
+      const { namespace = '', name } = object.metadata;
+      const known = this.#of(plural);
+      const key = `${namespace}/${name}`;
+      const before = known.get(key);
+      if (type === 'DELETED') known.delete(key);
+      else known.set(key, object);
+      this.#trace.note(`${actor} wrote ${plural}/${name} v${version} ${type} ${text}`);
+      for (const listener of this.#listeners) listener({ ...change, before });
+    }
+  }
+
+  get conversations(): readonly Conversation[] {
+    return [...this.#of(conversations.plural).values()] as Conversation[];
+  }
+
+  get sandboxes(): readonly Sandbox[] {
+    return [...this.#of(sandboxes.plural).values()] as Sandbox[];
+  }
+
+  get pods(): readonly Pod[] {
+    return [...this.#of(pods.plural).values()] as Pod[];
+  }
+
+  get claims(): readonly PersistentVolumeClaim[] {
+    return [...this.#of(persistentVolumeClaims.plural).values()] as PersistentVolumeClaim[];
+  }
+
+  get leases(): readonly Lease[] {
+    return [...this.#of(leases.plural).values()] as Lease[];
+  }
+
+  sandboxOf(uid: string): Sandbox | undefined {
+    return this.sandboxes.find(({ metadata }) => metadata.uid === uid);
+  }
+
+  #of(plural: string): Map<string, KubeObject> {
+    const known = this.#objects.get(plural) ?? new Map<string, KubeObject>();
+    this.#objects.set(plural, known);
+    return known;
+  }
+
+  #changeOf(plural: string, text: string): Omit<Change, 'before'> {
+    const { type, object } = JSON.parse(text) as { type: string; object: KubeObject };
+    if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') throw new Error(`the observer's watch says ${text}`);
+    const version = Number(object.metadata.resourceVersion);
+    return { plural, type, object, version, actor: this.#actors.get(version) ?? 'plane', text };
+  }
+
+  async #observe({ group, version, plural }: (typeof observed)[number]): Promise<void> {
+    const path = `${group === '' ? '/api' : `/apis/${group}`}/${version}/${plural}`;
+    const query = new URLSearchParams({ watch: 'true', timeoutSeconds: '3600' });
+    const { body } = await this.#plane.handle({ method: 'GET', path, query, headers: {} });
+    if (!(body instanceof WatchStream)) throw new Error(`no watch of ${plural}: ${JSON.stringify(body)}`);
+    void (async () => {
+      for await (const text of body) this.#lines.push({ plural, text });
+      throw new Error('a simulation must not last longer than its observer');
+    })();
+  }
+}

@@ -1,0 +1,245 @@
+import { Dispatcher } from 'undici';
+import type { PlaneResponse } from '../../src/embedded/api/request.ts';
+import { WatchStream } from '../../src/embedded/storage/watch-stream.ts';
+import type { Cluster } from './cluster.ts';
+import type { Machine } from './machine.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+import type { Weather } from './weather.ts';
+
+export interface ConnectionOptions {
+  readonly machine: Machine;
+  readonly cluster: Cluster;
+  readonly weather: Weather;
+  readonly scheduler: Scheduler;
+  readonly trace: Trace;
+  /** Whether the machine is cut off at the moment. */
+  readonly isolated: () => boolean;
+}
+
+/** What happens to a call. */
+type Fate = 'answered' | 'lost' | 'answer-lost' | 'half-answer' | 'refused' | 'failed-undone' | 'failed-done' | 'throttled' | 'unavailable';
+
+/** The documented bound of a write: an API server executes it so soon after it was sent, or never. */
+const lateMs = 4_900;
+
+/** What one machine's transport sends through: the control plane behind a network with weather. */
+export class SimulatedConnection extends Dispatcher {
+  readonly #options: ConnectionOptions;
+  #calls = 0;
+
+  constructor(options: ConnectionOptions) {
+    super();
+    this.#options = options;
+  }
+
+  override dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): boolean {
+    const call = new Exchange(this.#options, `${this.#options.machine.name}#${this.#calls++}`, options, handler);
+    call.begin();
+    return true;
+  }
+
+  override close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  override destroy(): Promise<void> {
+    return Promise.resolve();
+  }
+}
+
+class Exchange implements Dispatcher.DispatchController {
+  readonly #options: ConnectionOptions;
+  readonly #id: string;
+  readonly #request: Dispatcher.DispatchOptions;
+  readonly #handler: Dispatcher.DispatchHandler;
+  readonly #endings: (() => void)[] = [];
+  aborted = false;
+  paused = false;
+  reason: Error | null = null;
+
+  constructor(options: ConnectionOptions, id: string, request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
+    this.#options = options;
+    this.#id = id;
+    this.#request = request;
+    this.#handler = handler;
+  }
+
+  abort(reason: Error): void {
+    this.aborted = true;
+    this.reason = reason;
+    for (const ending of this.#endings.splice(0)) ending();
+  }
+
+  pause(): void {
+    this.paused = true;
+  }
+
+  resume(): void {
+    this.paused = false;
+  }
+
+  begin(): void {
+    const { weather } = this.#options;
+    if (this.#unreachable) {
+      this.#deliver(weather.transitMs(), () => this.#handler.onResponseError?.(this, new Error('connect ECONNREFUSED')));
+      return;
+    }
+    if (weather.happens('queued')) this.#deliver(weather.between(10, 8_000), () => this.#send());
+    else this.#send();
+  }
+
+  get #unreachable(): boolean {
+    return this.#options.cluster.down || this.#options.isolated();
+  }
+
+  #send(): void {
+    this.#handler.onRequestStart?.(this, {});
+    // The gate in front of a leader's writes may have said no.
+    if (this.aborted) return;
+    const { weather } = this.#options;
+    const fate = this.#fate();
+    this.#note(`sends ${fate}`);
+    if (fate === 'lost') {
+      if (weather.between(0, 1) < 0.5) this.#reset(weather.transitMs());
+      return;
+    }
+    const transitMs = weather.happens('late') ? weather.between(100, lateMs) : Math.min(weather.transitMs(), lateMs);
+    this.#options.scheduler.after(transitMs, () => void this.#arrive(fate));
+  }
+
+  #fate(): Fate {
+    const { weather } = this.#options;
+    if (weather.happens('lostRequest')) return 'lost';
+    if (weather.happens('tooManyRequests')) return 'throttled';
+    if (weather.happens('unavailable')) return 'unavailable';
+    if (weather.happens('internalError')) return weather.between(0, 1) < 0.5 ? 'failed-done' : 'failed-undone';
+    if (this.#isWatch) return 'answered';
+    if (weather.happens('lostAnswer')) return 'answer-lost';
+    return weather.happens('halfAnswer') ? 'half-answer' : 'answered';
+  }
+
+  get #isWatch(): boolean {
+    return this.#request.path.includes('watch=true');
+  }
+
+  /** At the server. */
+  async #arrive(fate: Fate): Promise<void> {
+    const { weather } = this.#options;
+    if (this.#unreachable) {
+      this.#reset(weather.transitMs());
+      return;
+    }
+    switch (fate) {
+      case 'throttled':
+        this.#answer(429, { 'retry-after': '1' }, status(429, 'TooManyRequests'));
+        return;
+      case 'unavailable':
+        this.#answer(503, {}, 'upstream connect error');
+        return;
+      case 'failed-undone':
+        this.#answer(500, {}, status(500, 'InternalError'));
+        return;
+      default:
+    }
+    const response = await this.#execute();
+    if (fate === 'failed-done') this.#answer(500, {}, status(500, 'InternalError'));
+    else if (typeof response.body !== 'string') this.#stream(response);
+    else if (fate === 'answer-lost') {
+      if (weather.between(0, 1) < 0.5) this.#reset(weather.transitMs());
+    } else this.#answer(response.status, response.headers, response.body, fate === 'half-answer');
+  }
+
+  async #execute(): Promise<PlaneResponse> {
+    const { cluster, machine } = this.#options;
+    const { method, path, body, headers } = this.#request;
+    const [plain = '', query = ''] = path.split('?');
+    const response = await cluster.execute(machine.name, {
+      method,
+      path: plain,
+      query: new URLSearchParams(query),
+      headers: headers as Record<string, string>,
+      ...(typeof body === 'string' ? { body } : {}),
+    });
+    this.#note(`executed -> ${response.status}`);
+    return response;
+  }
+
+  #answer(code: number, headers: Readonly<Record<string, string>>, body: string, half = false): void {
+    this.#deliver(this.#options.weather.transitMs(), () => {
+      this.#note(`answered ${code}${half ? ' by half' : ''}`);
+      this.#handler.onResponseStart?.(this, code, headers);
+      this.#handler.onResponseData?.(this, Buffer.from(half ? body.slice(0, body.length / 2) : body));
+      if (half) this.#handler.onResponseError?.(this, new Error('read ECONNRESET'));
+      else this.#handler.onResponseEnd?.(this, {});
+    });
+  }
+
+  #reset(afterMs: number): void {
+    this.#deliver(afterMs, () => this.#handler.onResponseError?.(this, new Error('read ECONNRESET')));
+  }
+
+  /** Brings the lines of a watch one after the other, until the weather ends it in one of its ways. */
+  #stream({ body, status: code, headers }: PlaneResponse): void {
+    if (!(body instanceof WatchStream)) throw new Error('only watches are streams here');
+    const { weather, scheduler, machine, cluster } = this.#options;
+    const lines = body[Symbol.asyncIterator]();
+    const close = () => void lines.return?.();
+    this.#endings.push(close, machine.onDeath(close));
+    const silentAt = weather.happens('watchSilent') ? scheduler.monotonic() + weather.between(0, 60_000) : Infinity;
+    const lags = weather.happens('watchLag');
+    if (weather.happens('watchCut')) this.#cut(weather.between(0, 60_000), close);
+    let readyAt = scheduler.monotonic() + weather.transitMs();
+    const inOrder = (work: () => void) => {
+      const lagMs = lags && weather.chances.watchLag > 0 ? weather.between(0, 20_000) : weather.transitMs();
+      readyAt = Math.max(readyAt, scheduler.monotonic() + lagMs);
+      this.#deliver(readyAt - scheduler.monotonic(), work);
+    };
+    inOrder(() => this.#handler.onResponseStart?.(this, code, headers));
+    void (async () => {
+      for (let line = await lines.next(); line.done !== true; line = await lines.next()) {
+        if (scheduler.monotonic() >= silentAt) continue;
+        const { value } = line;
+        inOrder(() => {
+          this.#note('hears');
+          this.#handler.onResponseData?.(this, Buffer.from(value));
+        });
+      }
+      if (scheduler.monotonic() < silentAt) {
+        inOrder(() => {
+          this.#handler.onResponseEnd?.(this, {});
+          this.abort(new Error('the stream has ended'));
+        });
+      }
+    })();
+    this.#endings.push(cluster.onOutage(() => this.#cut(0, close)));
+  }
+
+  #cut(afterMs: number, close: () => void): void {
+    this.#deliver(afterMs, () => {
+      this.#note('is cut');
+      const reason = new Error('read ECONNRESET');
+      this.#handler.onResponseError?.(this, reason);
+      close();
+      // Whatever is still under way on it comes to nobody.
+      this.abort(reason);
+    });
+  }
+
+  /** To the machine, unless it has given up on the call by then. */
+  #deliver(afterMs: number, work: () => void): void {
+    this.#options.scheduler.after(afterMs, () =>
+      this.#options.machine.deliver(() => {
+        if (!this.aborted) work();
+      }),
+    );
+  }
+
+  #note(what: string): void {
+    const { method, path } = this.#request;
+    this.#options.trace.note(`${this.#id} ${method} ${path} ${what}`);
+  }
+}
+
+const status = (code: number, reason: string): string =>
+  JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: `simulated ${reason}` });

@@ -1,0 +1,163 @@
+import type { Cluster } from './cluster.ts';
+import type { SimulatedNode } from './node.ts';
+import type { OperatorProcess } from './operator-process.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+import { fairWeather, someWeather, type Weather } from './weather.ts';
+
+export interface FaultsOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly operators: readonly OperatorProcess[];
+  readonly weather: Weather;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  /** No fault begins later. */
+  readonly untilMs: number;
+}
+
+type Blow = () => void;
+
+/** Everything that goes wrong in a run, apart from what single messages meet (see Weather). */
+export class Faults {
+  readonly #options: FaultsOptions;
+  readonly #blows: readonly Blow[];
+  #over = false;
+
+  constructor(options: FaultsOptions) {
+    this.#options = options;
+    const all: readonly Blow[] = [
+      () => this.#crash(),
+      () => this.#terminate(),
+      () => this.#freeze(),
+      () => this.#isolate(),
+      () => this.#jumpWallClock(),
+      () => this.#outage(),
+      () => options.cluster.compact(),
+      () => this.#withAgent((agent) => options.node.crash(agent)),
+      () => this.#withAgent((agent) => options.node.evict(agent)),
+      () => this.#hang(),
+      () => options.node.lose(options.random.between(5_000, 40_000)),
+    ];
+    this.#blows = all.filter(() => options.random.chance(0.4));
+  }
+
+  start(): void {
+    const { weather, random } = this.#options;
+    weather.chances = someWeather(random.fork('weather'));
+    this.#next();
+  }
+
+  /** From here on nothing goes wrong any more; what is broken is mended. */
+  heal(): void {
+    const { weather, cluster, operators, scheduler, random, trace } = this.#options;
+    trace.note('--- everything is mended ---');
+    this.#over = true;
+    weather.chances = fairWeather;
+    cluster.comeBack();
+    for (const operator of operators) {
+      operator.isolated = false;
+      operator.machine?.thaw();
+      if (!operator.up) scheduler.after(random.between(0, 2_000), () => this.#restart(operator));
+    }
+    this.#withAgents((agent) => {
+      agent.hung = false;
+    });
+  }
+
+  #next(): void {
+    const { scheduler, random, untilMs } = this.#options;
+    const blow = random.pick(this.#blows);
+    if (blow === undefined) return;
+    scheduler.after(random.between(200, 12_000), () => {
+      if (this.#over || scheduler.monotonic() > untilMs) return;
+      blow();
+      this.#next();
+    });
+  }
+
+  #crash(): void {
+    const { random, scheduler } = this.#options;
+    const operator = random.pick(this.#options.operators);
+    if (operator?.up !== true) return;
+    operator.crash();
+    scheduler.after(random.chance(0.5) ? random.between(10, 1_000) : random.between(1_000, 30_000), () => this.#restart(operator));
+  }
+
+  #terminate(): void {
+    const { random, scheduler } = this.#options;
+    const operator = random.pick(this.#options.operators);
+    if (operator?.up !== true) return;
+    operator.terminate();
+    // What has not ended by then is killed.
+    scheduler.after(random.between(5_000, 30_000), () => {
+      if (operator.up) operator.crash();
+      this.#restart(operator);
+    });
+  }
+
+  #restart(operator: OperatorProcess): void {
+    if (!operator.up) operator.start();
+  }
+
+  #freeze(): void {
+    const { random, scheduler, trace } = this.#options;
+    const machine = random.pick(this.#options.operators)?.machine;
+    if (machine?.alive !== true || machine.frozen) return;
+    trace.note(`${machine.name} is frozen`);
+    machine.freeze();
+    scheduler.after(random.chance(0.5) ? random.between(100, 9_000) : random.between(9_000, 40_000), () => {
+      trace.note(`${machine.name} goes on`);
+      machine.thaw();
+    });
+  }
+
+  #isolate(): void {
+    const { random, scheduler, trace } = this.#options;
+    const operator = random.pick(this.#options.operators);
+    if (operator === undefined) return;
+    trace.note(`${operator.name} is cut off`);
+    operator.isolated = true;
+    scheduler.after(random.between(500, 30_000), () => {
+      operator.isolated = false;
+    });
+  }
+
+  #jumpWallClock(): void {
+    const { random, trace } = this.#options;
+    const machine = random.pick(this.#options.operators)?.machine;
+    const byMs = random.between(-90_000, 90_000);
+    trace.note(`the clock of ${machine?.name ?? 'nobody'} jumps by ${byMs}`);
+    machine?.jumpWallClock(byMs);
+  }
+
+  #outage(): void {
+    const { cluster, random, scheduler, trace } = this.#options;
+    trace.note('the API server is down');
+    cluster.goDown();
+    scheduler.after(random.between(200, 20_000), () => cluster.comeBack());
+  }
+
+  #hang(): void {
+    const { random, scheduler, trace } = this.#options;
+    this.#withAgent((agent) => {
+      trace.note(`agent ${agent.id} hangs`);
+      agent.hung = true;
+      scheduler.after(random.between(1_000, 60_000), () => {
+        agent.hung = false;
+        agent.troubledUntil = scheduler.monotonic() + 10_000;
+      });
+    });
+  }
+
+  #withAgent(work: (agent: SimulatedNode['running'][number]) => void): void {
+    const agent = this.#options.random.pick(this.#options.node.running);
+    if (agent !== undefined) work(agent);
+  }
+
+  #withAgents(work: (agent: SimulatedNode['running'][number]) => void): void {
+    for (const agent of this.#options.node.running) work(agent);
+  }
+}

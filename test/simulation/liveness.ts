@@ -1,0 +1,73 @@
+import { isOwnedBy, type KubeObject } from '../../src/resources/object.ts';
+import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { conversationIdOf } from '../../src/resources/ids.ts';
+import { shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { Cluster } from './cluster.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Safety } from './safety.ts';
+
+export interface LivenessOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly safety: Safety;
+}
+
+/** What is not yet as it should be, in words; empty when everything has come to rest as it should. */
+export function unsettled({ cluster, node, safety }: LivenessOptions): readonly string[] {
+  return [
+    ...cluster.conversations.flatMap((conversation) =>
+      ofConversation(conversation).map((text) => `conversation ${conversation.metadata.name}: ${text}`),
+    ),
+    ...cluster.sandboxes.flatMap((sandbox) => ofSandbox(sandbox).map((text) => `sandbox ${sandbox.metadata.name}: ${text}`)),
+    ...[...cluster.pods, ...cluster.claims].flatMap((object) =>
+      ofOwned(object).map((text) => `${object.kind} ${object.metadata.name}: ${text}`),
+    ),
+  ];
+
+  function ofConversation(conversation: Conversation): readonly string[] {
+    const { metadata, spec, status } = conversation;
+    if (metadata.deletionTimestamp !== undefined) return ['is still being deleted'];
+    const start = startStatusOf(conversation);
+    const sandbox = cluster.sandboxes.find(({ metadata: { name } }) => name === status?.sandboxName);
+    const view = viewOfSandbox(sandbox);
+    // A start waits as long as its owner keeps its sandbox paused.
+    if (!isStartOver(start)) return view.phase === 'PAUSED' ? [] : [`its start is still ${start}`];
+    if (status?.sandboxName !== undefined && status.sandboxStatus !== view.phase)
+      return [`shows ${status.sandboxStatus ?? 'nothing'} for ${view.phase}`];
+    if (start === 'ERROR') return [];
+    const told = safety.heardBy(metadata.uid);
+    if (spec.initialMessage !== undefined && told !== 1) return [`READY, and its first message was heard ${told} times`];
+    return view.phase === 'RUNNING' && sandbox !== undefined ? ofRun(conversation, sandbox) : [];
+  }
+
+  function ofRun(conversation: Conversation, sandbox: Sandbox): readonly string[] {
+    const id = conversationIdOf(conversation);
+    const process = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
+    const stored = process?.volume.conversations.get(id);
+    if (stored === undefined) return ['the agent does not know it'];
+    if (stored.status === 'running') return ['still runs'];
+    const cut = stored.status === 'paused' || stored.status === 'error';
+    if (cut && !stored.cutByOwner) return [`its run was cut (${stored.status}) and does not go on`];
+    return conversation.status?.executionStatus === stored.status ||
+      (stored.status === 'error' && stored.cutByOwner && conversation.status?.executionStatus === 'paused')
+      ? []
+      : [`shows ${conversation.status?.executionStatus ?? 'nothing'} for ${stored.status}`];
+  }
+
+  function ofSandbox(sandbox: Sandbox): readonly string[] {
+    if (sandbox.metadata.deletionTimestamp !== undefined) return ['is still being deleted'];
+    const owned = cluster.pods.filter((pod) => isOwnedBy(pod, sandbox));
+    const { phase, observedGeneration, replicas } = sandbox.status ?? {};
+    if (phase !== viewOfSandbox(sandbox).phase) return [`its stored phase is ${phase ?? 'nothing'}`];
+    if (observedGeneration !== sandbox.metadata.generation) return ['its latest spec was not looked at'];
+    if (phase === 'PAUSED' || phase === 'ERROR') return owned.length > 0 || replicas !== 0 ? [`${phase}, and has a pod`] : [];
+    if (!shouldRun(sandbox)) return ['is not admitted'];
+    const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
+    return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase ?? 'new'}, not RUNNING`];
+  }
+
+  function ofOwned(object: KubeObject): readonly string[] {
+    const orphaned = !cluster.sandboxes.some((sandbox) => isOwnedBy(object, sandbox));
+    return orphaned || object.metadata.deletionTimestamp !== undefined ? ['should be gone'] : [];
+  }
+}

@@ -1,0 +1,85 @@
+import type { Clock, Timer } from '../../src/kube/clock.ts';
+import type { Scheduler } from './scheduler.ts';
+
+/**
+ * One run of a process: its clock, and the gate that everything from outside comes in by. Frozen, as by SIGSTOP, it gets
+ * nothing until it goes on; crashed, it gets nothing any more, and what it had in memory is never looked at again.
+ */
+export class Machine {
+  readonly name: string;
+  readonly clock: Clock;
+  readonly #scheduler: Scheduler;
+  readonly #waiting: (() => void)[] = [];
+  readonly #endings = new Set<() => void>();
+  #state: 'running' | 'frozen' | 'dead' = 'running';
+  #wallOffsetMs = 0;
+
+  constructor(name: string, scheduler: Scheduler) {
+    this.name = name;
+    this.#scheduler = scheduler;
+    this.clock = {
+      now: () => scheduler.now() + this.#wallOffsetMs,
+      // Goes on while the process is frozen, as CLOCK_MONOTONIC does.
+      monotonic: () => scheduler.monotonic(),
+      after: (delayMs, callback) => this.#after(delayMs, callback),
+    };
+  }
+
+  get alive(): boolean {
+    return this.#state !== 'dead';
+  }
+
+  get frozen(): boolean {
+    return this.#state === 'frozen';
+  }
+
+  /** Hands something to the process: now, when it goes on, or never. */
+  deliver(work: () => void): void {
+    if (this.#state === 'running') work();
+    else if (this.#state === 'frozen') this.#waiting.push(work);
+  }
+
+  freeze(): void {
+    if (this.#state === 'running') this.#state = 'frozen';
+  }
+
+  thaw(): void {
+    if (this.#state !== 'frozen') return;
+    this.#state = 'running';
+    // One after the other, each with its consequences, as the event loop would take them.
+    for (const work of this.#waiting.splice(0)) this.#scheduler.after(0, () => this.deliver(work));
+  }
+
+  crash(): void {
+    this.#state = 'dead';
+    this.#waiting.length = 0;
+    for (const ending of this.#endings) ending();
+    this.#endings.clear();
+  }
+
+  /** Called when the process dies; its connections end then. Returns the remover. */
+  onDeath(ending: () => void): () => void {
+    this.#endings.add(ending);
+    return () => this.#endings.delete(ending);
+  }
+
+  /** As NTP or a person moves the wall clock. */
+  jumpWallClock(byMs: number): void {
+    this.#wallOffsetMs += byMs;
+  }
+
+  #after(delayMs: number, callback: () => void): Timer {
+    let cancelled = false;
+    const timer = this.#scheduler.after(delayMs, () =>
+      this.deliver(() => {
+        if (!cancelled) callback();
+      }),
+    );
+    return {
+      cancel: () => {
+        cancelled = true;
+        timer.cancel();
+      },
+    };
+  }
+}

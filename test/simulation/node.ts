@@ -1,0 +1,266 @@
+import { pods, persistentVolumeClaims, type Pod } from '../../src/resources/core.ts';
+import { sandboxes } from '../../src/resources/sandbox.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
+import { AgentProcess, Volume, type StoredConversation } from './agent-process.ts';
+import type { Change, Cluster } from './cluster.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+
+export interface NodeOptions {
+  readonly cluster: Cluster;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  /** How likely each pod has trouble of some kind: 0 for a node where nothing goes wrong. */
+  readonly trouble: () => { readonly image: number; readonly crash: number; readonly unschedulable: number; readonly slowStop: number };
+}
+
+interface PodRun {
+  readonly name: string;
+  readonly uid: string;
+  readonly address: string;
+  process: AgentProcess | undefined;
+  restarts: number;
+  stopping: boolean;
+}
+
+const actor = 'node';
+const graceMs = 10_000;
+/** Few, so that an address is soon another pod's. */
+const addresses = 12;
+
+/** Scheduler, kubelet and volume provisioner of a cluster whose pods are agents. It is not hindered by any network. */
+export class SimulatedNode {
+  readonly #options: NodeOptions;
+  readonly #runs = new Map<string, PodRun>();
+  readonly #volumes = new Map<string, Volume>();
+  #containers = 0;
+  #addresses = 0;
+  #lost = false;
+  /** A run was cut, by whatever. */
+  onCut: (conversation: StoredConversation, sandboxUid: string) => void = () => undefined;
+  /** A conversation was stored with its first message. */
+  onHeard: (process: AgentProcess, id: string) => void = () => undefined;
+  /** Every agent there ever was, by the id of its container. */
+  readonly processes = new Map<string, AgentProcess>();
+
+  constructor(options: NodeOptions) {
+    this.#options = options;
+    options.cluster.onChange((change) => this.#observe(change));
+  }
+
+  get volumes(): Iterable<Volume> {
+    return this.#volumes.values();
+  }
+
+  volumeOf(claimUid: string): Volume | undefined {
+    return this.#volumes.get(claimUid);
+  }
+
+  /** The agents that run now. */
+  get running(): readonly AgentProcess[] {
+    return [...this.#runs.values()].flatMap(({ process }) => (process?.alive === true ? [process] : []));
+  }
+
+  /** Whoever listens at an address of the form `http://ip:port`. */
+  at(baseUrl: string): AgentProcess | undefined {
+    const host = new URL(baseUrl).hostname;
+    const run = [...this.#runs.values()].find(({ address, process }) => address === host && process?.alive === true);
+    return run?.process;
+  }
+
+  /** The agent's container ends, and the kubelet starts it again. */
+  crash(process: AgentProcess): void {
+    const run = this.#runs.get(process.podUid);
+    if (run?.process !== process || run.stopping) return;
+    this.#options.trace.note(`node: container ${process.id} ends`);
+    process.kill();
+    run.process = undefined;
+    run.restarts++;
+    const ended = { exitCode: 137, reason: 'Error', finishedAt: null };
+    void this.#report(run, 'Running', [{ ...this.#containerOf(run), ready: false, state: { terminated: ended } }]);
+    this.#after(this.#options.random.between(100, 10_000), run, () => this.#startContainer(run));
+  }
+
+  /** As under pressure: the pod has failed, its processes are gone. */
+  evict(process: AgentProcess): void {
+    const run = this.#runs.get(process.podUid);
+    if (run === undefined) return;
+    this.#options.trace.note(`node: evicts ${run.name}`);
+    process.kill();
+    run.process = undefined;
+    void this.#report(run, 'Failed', [], { reason: 'Evicted' });
+  }
+
+  /** The machine is gone with everything that ran on it. Its pods are taken from the cluster later. */
+  lose(goneAfterMs: number): void {
+    const { scheduler, trace, cluster } = this.#options;
+    trace.note('node: lost');
+    this.#lost = true;
+    const runs = [...this.#runs.values()];
+    for (const run of runs) run.process?.kill();
+    scheduler.after(goneAfterMs, () => {
+      trace.note('node: replaced by another');
+      this.#lost = false;
+      for (const run of runs) this.#runs.delete(run.uid);
+      for (const pod of cluster.pods) {
+        if (runs.some(({ uid }) => uid === pod.metadata.uid)) void this.#remove(pod.metadata.name, pod.metadata.uid);
+        else this.#take(pod);
+      }
+    });
+  }
+
+  #observe({ plural, object, type, before }: Change): void {
+    if (plural === persistentVolumeClaims.plural) {
+      if (type === 'ADDED') this.#provide(object);
+      if (type === 'DELETED') this.#volumes.delete(object.metadata.uid);
+    }
+    if (plural !== pods.plural || this.#lost) return;
+    const pod = object as Pod;
+    const run = this.#runs.get(pod.metadata.uid);
+    if (type === 'ADDED') this.#take(pod);
+    else if (type === 'DELETED') this.#forget(run);
+    else if (pod.metadata.deletionTimestamp !== undefined && before?.metadata.deletionTimestamp === undefined) this.#stop(pod, run);
+  }
+
+  #provide({ metadata }: KubeObject): void {
+    this.#volumes.set(metadata.uid, new Volume(metadata.uid));
+    const path = `/api/v1/namespaces/default/persistentvolumeclaims/${metadata.name}/status`;
+    this.#options.scheduler.after(this.#options.random.between(5, 500), () => {
+      void this.#options.cluster.call(actor, 'PATCH', path, { metadata: { uid: metadata.uid }, status: { phase: 'Bound' } });
+    });
+  }
+
+  /** Schedules a pod that is new here. */
+  #take(pod: Pod): void {
+    const { name, uid } = pod.metadata;
+    if (this.#runs.has(uid)) return;
+    const { random, trouble } = this.#options;
+    this.#addresses = (this.#addresses + 1) % addresses;
+    const run: PodRun = { name, uid, address: `10.0.0.${this.#addresses + 1}`, process: undefined, restarts: 0, stopping: false };
+    this.#runs.set(uid, run);
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      this.#stop(pod, run);
+      return;
+    }
+    const { unschedulable } = trouble();
+    if (random.chance(unschedulable)) {
+      const condition = {
+        type: 'PodScheduled',
+        status: 'False',
+        reason: 'Unschedulable',
+        message: '0/1 nodes are available',
+        lastTransitionTime: null,
+      };
+      void this.#patchStatus(run, { conditions: [condition] });
+      this.#after(random.between(5_000, 60_000), run, () => this.#bind(run));
+    } else this.#after(random.between(5, 500), run, () => this.#bind(run));
+  }
+
+  #bind(run: PodRun): void {
+    const { cluster, random, trouble } = this.#options;
+    if (!this.#current(run) || this.#lost) return;
+    void cluster.call(actor, 'POST', `/api/v1/namespaces/default/pods/${run.name}/binding`, {
+      metadata: { name: run.name, uid: run.uid },
+      target: { kind: 'Node', name: 'node' },
+    });
+    const { image, crash } = trouble();
+    if (random.chance(image)) {
+      const fatal = random.chance(0.5);
+      void this.#report(run, 'Pending', [this.#waiting(run, 'ErrImagePull')]);
+      this.#after(random.between(500, 10_000), run, () => {
+        if (fatal) void this.#report(run, 'Pending', [this.#waiting(run, 'ImagePullBackOff')]);
+        else this.#startContainer(run);
+      });
+      return;
+    }
+    this.#after(random.chance(0.2) ? random.between(1_000, 20_000) : random.between(20, 1_000), run, () => {
+      const process = this.#startContainer(run);
+      if (process !== undefined && random.chance(crash)) this.#after(random.between(0, 30_000), run, () => this.crash(process));
+    });
+  }
+
+  #startContainer(run: PodRun): AgentProcess | undefined {
+    const { cluster, scheduler, random, trace } = this.#options;
+    const pod = cluster.pods.find(({ metadata }) => metadata.uid === run.uid);
+    if (pod === undefined || run.stopping || this.#lost) return undefined;
+    const claimName = pod.spec?.volumes?.find(({ persistentVolumeClaim }) => persistentVolumeClaim !== undefined)?.persistentVolumeClaim
+      ?.claimName;
+    const claim = cluster.claims.find(({ metadata }) => metadata.name === claimName);
+    const volume = claim === undefined ? undefined : this.#volumes.get(claim.metadata.uid);
+    const owner = pod.metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind);
+    if (volume === undefined || owner === undefined) {
+      this.#after(1_000, run, () => this.#startContainer(run));
+      return undefined;
+    }
+    const bootstrapKey = pod.spec?.containers[0]?.env?.find(({ name }) => name === 'OH_SECRET_KEY')?.value ?? '';
+    const id = `sim://${this.#containers++}`;
+    const process: AgentProcess = new AgentProcess(
+      {
+        ...{ id, podUid: run.uid, sandboxUid: owner.uid, bootstrapKey, volume, scheduler, random },
+        onCut: (conversation) => this.onCut(conversation, owner.uid),
+        onHeard: (conversationId) => this.onHeard(process, conversationId),
+      },
+      random.between(5, 3_000),
+    );
+    run.process = process;
+    this.processes.set(id, process);
+    trace.note(`node: container ${id} of ${run.name} starts at ${run.address}`);
+    void this.#report(run, 'Running', [{ ...this.#containerOf(run), containerID: id, ready: true, started: true, state: { running: {} } }]);
+    return process;
+  }
+
+  #stop(pod: Pod, run: PodRun | undefined): void {
+    const { random, trouble } = this.#options;
+    if (run === undefined || run.stopping) return;
+    run.stopping = true;
+    const stopMs = random.chance(trouble().slowStop) ? random.between(1_000, graceMs) : random.between(10, 300);
+    this.#options.scheduler.after(stopMs, () => {
+      if (this.#lost || !this.#current(run)) return;
+      run.process?.kill();
+      run.process = undefined;
+      this.#options.scheduler.after(random.between(1, 200), () => {
+        if (!this.#lost && this.#current(run)) void this.#remove(pod.metadata.name, run.uid);
+      });
+    });
+  }
+
+  #forget(run: PodRun | undefined): void {
+    if (run === undefined) return;
+    run.process?.kill();
+    this.#runs.delete(run.uid);
+  }
+
+  async #remove(name: string, uid: string): Promise<void> {
+    const body = { gracePeriodSeconds: 0, preconditions: { uid } };
+    await this.#options.cluster.call(actor, 'DELETE', `/api/v1/namespaces/default/pods/${name}`, body);
+  }
+
+  #current(run: PodRun): boolean {
+    return this.#runs.get(run.uid) === run;
+  }
+
+  #after(delayMs: number, run: PodRun, work: () => void): void {
+    this.#options.scheduler.after(delayMs, () => {
+      if (!this.#lost && this.#current(run) && !run.stopping) work();
+    });
+  }
+
+  #containerOf(run: PodRun) {
+    return { name: 'agent', image: 'agent:1', imageID: '', restartCount: run.restarts };
+  }
+
+  #waiting(run: PodRun, reason: string) {
+    return { ...this.#containerOf(run), ready: false, state: { waiting: { reason } } };
+  }
+
+  #report(run: PodRun, phase: string, containerStatuses: readonly object[], more: object = {}): Promise<unknown> {
+    return this.#patchStatus(run, { phase, podIP: run.address, containerStatuses, ...more });
+  }
+
+  #patchStatus(run: PodRun, status: object): Promise<unknown> {
+    const path = `/api/v1/namespaces/default/pods/${run.name}/status`;
+    return this.#options.cluster.call(actor, 'PATCH', path, { metadata: { uid: run.uid }, status });
+  }
+}

@@ -1,0 +1,152 @@
+import type { AgentClient } from '../../src/agent/agent.ts';
+import type { SandboxKeys } from '../../src/agent/keys.ts';
+import { createCaches, reflectorsOf, type Caches, type CachesOptions } from '../../src/controllers/caches.ts';
+import { Operator } from '../../src/controllers/operator.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import type { Clock } from '../../src/kube/clock.ts';
+import { fenced } from '../../src/kube/fenced-client.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { LeaderElection } from '../../src/kube/leader-election.ts';
+import { Transport } from '../../src/kube/transport.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { SimulatedAgentClient, type AgentNetworkOptions } from './agent-network.ts';
+import type { Cluster } from './cluster.ts';
+import { SimulatedConnection } from './connection.ts';
+import { Machine } from './machine.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+import type { Weather } from './weather.ts';
+
+/** A deliberate breakage: what the operator is given instead of the real thing. Each is absent in the product as it is. */
+export interface Breakage {
+  readonly client?: (client: KubeClient, context: BreakageContext) => KubeClient;
+  readonly caches?: (options: CachesOptions, context: BreakageContext) => Caches;
+  readonly agent?: (agent: AgentClient, context: BreakageContext) => AgentClient;
+  /** Of the controllers alone. */
+  readonly clock?: (clock: Clock) => Clock;
+  /** A leader's writes pass no gate. */
+  readonly unfenced?: boolean;
+}
+
+export interface BreakageContext {
+  /** Not the leader's: the one underneath, which no gate guards. */
+  readonly client: KubeClient;
+  readonly caches: () => Caches;
+  readonly clock: Clock;
+  readonly keys: SandboxKeys;
+}
+
+export interface OperatorProcessOptions {
+  readonly name: string;
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly weather: Weather;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly keys: SandboxKeys;
+  readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'outcomeOf'>;
+  readonly breakage: Breakage;
+}
+
+export const leaseName = 'conversation-operator';
+const namespace = 'default';
+
+interface Run {
+  readonly machine: Machine;
+  readonly stop: AbortController;
+  readonly ended: Promise<void>;
+}
+
+/** A process that runs what `operator` (src/commands) wires, and can be killed, frozen and started again at any moment. */
+export class OperatorProcess {
+  readonly #options: OperatorProcessOptions;
+  #run: Run | undefined;
+  #runs = 0;
+  /** Cut off from the API server. */
+  isolated = false;
+
+  constructor(options: OperatorProcessOptions) {
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#options.name;
+  }
+
+  get up(): boolean {
+    return this.#run !== undefined;
+  }
+
+  /** The present run of the process, if there is one. */
+  get machine(): Machine | undefined {
+    return this.#run?.machine;
+  }
+
+  start(): void {
+    const { scheduler, trace } = this.#options;
+    const machine = new Machine(`${this.name}.${this.#runs++}`, scheduler);
+    trace.note(`${machine.name} starts`);
+    const stop = new AbortController();
+    this.#run = { machine, stop, ended: this.#operate(machine, stop.signal) };
+  }
+
+  crash(): void {
+    this.#options.trace.note(`${this.#run?.machine.name ?? this.name} crashes`);
+    this.#run?.machine.crash();
+    this.#run = undefined;
+  }
+
+  /** As after SIGTERM; the machine is gone when it has drained. */
+  terminate(): void {
+    const run = this.#run;
+    if (run === undefined || run.stop.signal.aborted) return;
+    this.#options.trace.note(`${run.machine.name} is told to end`);
+    run.stop.abort(new Error('the process is stopping'));
+    void run.ended.then(() => {
+      if (this.#run !== run) return;
+      this.#options.trace.note(`${run.machine.name} has ended`);
+      run.machine.crash();
+      this.#run = undefined;
+    });
+  }
+
+  /** Mirrors src/commands/operator.ts. */
+  async #operate(machine: Machine, stopped: AbortSignal): Promise<void> {
+    const { cluster, weather, scheduler, trace, keys, breakage, node, agentNetwork } = this.#options;
+    const logger = trace.logger(machine.name);
+    const random = this.#options.random.fork(machine.name).next;
+    const runtime = { clock: machine.clock, random, logger, metrics: createMetrics() };
+    const dispatcher = new SimulatedConnection({ machine, cluster, weather, scheduler, trace, isolated: () => this.isolated });
+    const transport = new Transport({ connection: { server: 'http://api' }, ...runtime, dispatcher });
+    const plain = new HttpKubeClient({ transport });
+    const context: BreakageContext = { client: plain, caches: () => caches, clock: machine.clock, keys };
+    const cachesOptions = { client: plain, namespace, ...runtime };
+    const caches: Caches = breakage.caches?.(cachesOptions, context) ?? createCaches(cachesOptions);
+    for (const reflector of reflectorsOf(caches)) reflector.start();
+    const agents = new SimulatedAgentClient({ machine, node, weather, scheduler, trace, ...agentNetwork });
+    const agent = breakage.agent?.(agents, context) ?? agents;
+    const election: LeaderElection = new LeaderElection({
+      client: plain,
+      namespace,
+      name: leaseName,
+      identity: machine.name,
+      ...runtime,
+      onStartedLeading: async (signal) => {
+        const gated = breakage.unfenced === true ? plain : fenced(plain, election);
+        const client = breakage.client?.(gated, context) ?? gated;
+        const clock = breakage.clock?.(machine.clock) ?? machine.clock;
+        const work = new Operator({ ...runtime, clock, client, caches, agent, keys, gitHosts: { github: 'https://github.com' } });
+        await work.start(signal);
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+        await work.stop();
+      },
+    });
+    const aborted = () => stopped.aborted;
+    while (!aborted()) await election.run(stopped);
+    await Promise.all(reflectorsOf(caches).map((reflector) => reflector.stop()));
+    await transport.close();
+  }
+}

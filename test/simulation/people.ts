@@ -1,0 +1,246 @@
+import { agentEndpointOf } from '../../src/agent/endpoint.ts';
+import type { SandboxKeys } from '../../src/agent/keys.ts';
+import { sleep } from '../../src/kube/clock.ts';
+import { ApiError, TransportError, isAlreadyExists, isConflict, isNotFound } from '../../src/kube/errors.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { Transport } from '../../src/kube/transport.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { conversations, type ConversationSpec } from '../../src/resources/conversation.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
+import { resumeRequestedAnnotation, sandboxes } from '../../src/resources/sandbox.ts';
+import { SimulatedAgentClient, type AgentNetworkOptions } from './agent-network.ts';
+import type { Cluster } from './cluster.ts';
+import { SimulatedConnection } from './connection.ts';
+import { Machine } from './machine.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+import type { Weather } from './weather.ts';
+
+export interface PeopleOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly weather: Weather;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly keys: SandboxKeys;
+  readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun'>;
+  /** In milliseconds: when everything that they begin has begun. */
+  readonly busyMs: number;
+}
+
+const namespace = 'default';
+const core = `/api/v1/namespaces/${namespace}`;
+const group = `/apis/${apiVersion}/namespaces/${namespace}`;
+
+/** What a user does with one conversation. */
+interface Story {
+  readonly id: string;
+  readonly at: number;
+  readonly spec: Partial<ConversationSpec>;
+}
+
+/** Users, who go through a gateway that may lose an answer and asks again, and somebody with kubectl. */
+export class People {
+  readonly #options: PeopleOptions;
+  readonly #client: HttpKubeClient;
+  readonly #agents: SimulatedAgentClient;
+  readonly #machine: Machine;
+  #running = 0;
+
+  constructor(options: PeopleOptions) {
+    const { scheduler, cluster, weather, trace, random, node, agentNetwork } = options;
+    this.#options = options;
+    this.#machine = new Machine('gateway', scheduler);
+    const dispatcher = new SimulatedConnection({ machine: this.#machine, cluster, weather, scheduler, trace, isolated: () => false });
+    const clock = this.#machine.clock;
+    const transport = new Transport({
+      connection: { server: 'http://api' },
+      clock,
+      random: random.fork('transport').next,
+      logger: silentLogger,
+      dispatcher,
+    });
+    this.#client = new HttpKubeClient({ transport });
+    this.#agents = new SimulatedAgentClient({ machine: this.#machine, node, weather, scheduler, trace, ...agentNetwork });
+  }
+
+  /** Everything they have begun is done. */
+  get done(): boolean {
+    return this.#running === 0;
+  }
+
+  start(): void {
+    const { random, busyMs } = this.#options;
+    const count = random.whole(1, 4);
+    const ids = Array.from({ length: count }, () => this.#newId());
+    for (const [index, id] of ids.entries()) {
+      const other = ids[index - 1];
+      const joins = other !== undefined && random.chance(0.2);
+      const spec: Partial<ConversationSpec> = {
+        ...(random.chance(0.9)
+          ? {
+              initialMessage: {
+                role: 'user' as const,
+                content: [{ type: 'text' as const, text: `first of ${id}` }],
+                run: random.chance(0.9),
+              },
+            }
+          : {}),
+        ...(random.chance(0.5)
+          ? {
+              repository: {
+                name: `owner/${random.chance(0.15) ? 'missing' : 'there'}`,
+                ...(random.chance(0.1) ? { branch: 'missing' } : {}),
+              },
+            }
+          : {}),
+        ...(joins ? { sandboxName: ownSandboxName(other) } : {}),
+      };
+      const at = joins ? random.between(10_000, busyMs) : random.between(0, busyMs / 2);
+      this.#begin(() => this.#live({ id, at, spec }));
+    }
+    if (random.chance(0.2)) this.#begin(() => this.#useOwnSandbox());
+    if (random.chance(0.5)) this.#begin(() => this.#meddle());
+  }
+
+  #newId(): string {
+    const digits = Array.from({ length: 32 }, () => this.#options.random.whole(0, 15).toString(16));
+    return digits.join('');
+  }
+
+  #begin(work: () => Promise<void>): void {
+    this.#running++;
+    void work().then(() => {
+      this.#running--;
+    });
+  }
+
+  async #live({ id, at, spec }: Story): Promise<void> {
+    const { random, busyMs, scheduler } = this.#options;
+    await this.#until(at);
+    await this.#create(id, spec);
+    const sandbox = spec.sandboxName ?? ownSandboxName(id);
+    while (scheduler.monotonic() < busyMs) {
+      await this.#wait(random.chance(0.2) ? random.between(10, 1_000) : random.between(1_000, busyMs / 2));
+      const choice = random.next();
+      if (choice < 0.3) await this.#scale(sandbox, 0);
+      else if (choice < 0.6) await this.#scale(sandbox, 1);
+      else if (choice < 0.7) await this.#say(id, `another of ${id} ${random.whole(0, 1e9)}`);
+      else if (choice < 0.75) await this.#create(id, spec);
+      else if (choice < 0.85 && spec.sandboxName === undefined) {
+        await this.#delete(id);
+        if (random.chance(0.5)) return;
+        await this.#wait(random.between(0, 5_000));
+        await this.#create(id, spec);
+      }
+    }
+  }
+
+  async #useOwnSandbox(): Promise<void> {
+    const { random, busyMs } = this.#options;
+    const name = 'standalone';
+    await this.#until(random.between(0, busyMs / 2));
+    await this.#insist(async () => {
+      await this.#client.create(sandboxes, {
+        apiVersion,
+        kind: sandboxes.kind,
+        metadata: { name, namespace },
+        spec: { owner: 'alice', templateName: 'default', replicas: 1 },
+      });
+    });
+    await this.#wait(random.between(0, busyMs / 2));
+    await this.#create(this.#newId(), { sandboxName: name });
+    if (random.chance(0.3)) {
+      await this.#wait(random.between(0, busyMs / 2));
+      await this.#insist(() => this.#client.delete(sandboxes, namespace, name));
+    }
+  }
+
+  /** A person with kubectl: scales, deletes, edits. */
+  async #meddle(): Promise<void> {
+    const { random, busyMs, cluster, scheduler } = this.#options;
+    while (scheduler.monotonic() < busyMs) {
+      await this.#wait(random.between(500, busyMs / 4));
+      const sandbox = random.pick(cluster.sandboxes)?.metadata.name;
+      const conversation = random.pick(cluster.conversations)?.metadata.name;
+      const pod = random.pick(cluster.pods)?.metadata.name;
+      const choice = random.next();
+      const note = { metadata: { annotations: { note: String(random.whole(0, 1e6)) } } };
+      if (choice < 0.3 && pod !== undefined) await this.#kubectl('DELETE', `${core}/pods/${pod}`);
+      else if (choice < 0.4 && sandbox !== undefined) await this.#kubectl('DELETE', `${group}/sandboxes/${sandbox}`);
+      else if (choice < 0.55 && sandbox !== undefined)
+        await this.#kubectl('PATCH', `${group}/sandboxes/${sandbox}/scale`, { spec: { replicas: random.whole(0, 1) } });
+      else if (choice < 0.75 && sandbox !== undefined) await this.#kubectl('PATCH', `${group}/sandboxes/${sandbox}`, note);
+      else if (choice < 0.95 && conversation !== undefined) await this.#kubectl('PATCH', `${group}/conversations/${conversation}`, note);
+      else if (conversation !== undefined) await this.#kubectl('DELETE', `${group}/conversations/${conversation}`);
+    }
+  }
+
+  async #kubectl(method: string, path: string, body?: object): Promise<void> {
+    await this.#options.cluster.call('kubectl', method, path, body);
+  }
+
+  #create(id: string, spec: Partial<ConversationSpec>): Promise<void> {
+    return this.#insist(async () => {
+      await this.#client.create(conversations, {
+        apiVersion,
+        kind: conversations.kind,
+        metadata: { name: id, namespace },
+        spec: { owner: 'alice', templateName: 'default', ...spec },
+      });
+    });
+  }
+
+  #delete(id: string): Promise<void> {
+    return this.#insist(() => this.#client.delete(conversations, namespace, id, { propagationPolicy: 'Background' }));
+  }
+
+  #scale(name: string, replicas: 0 | 1): Promise<void> {
+    const annotations = replicas === 1 ? { [resumeRequestedAnnotation]: new Date(this.#machine.clock.now()).toISOString() } : {};
+    return this.#insist(async () => {
+      await this.#client.mergePatch(sandboxes, namespace, name, { metadata: { annotations }, spec: { replicas } });
+    });
+  }
+
+  /** Straight to the agent, as clients do with the session key. Said once: an answer that is lost is a message that may be lost. */
+  async #say(id: string, text: string): Promise<void> {
+    const { cluster, keys } = this.#options;
+    const conversation = cluster.conversations.find(({ metadata }) => metadata.name === id);
+    const sandbox = cluster.sandboxes.find(({ metadata }) => metadata.name === conversation?.status?.sandboxName);
+    if (conversation?.status?.start?.status !== 'READY' || sandbox?.status?.phase !== 'RUNNING') return;
+    const endpoint = agentEndpointOf(sandbox, keys);
+    if (endpoint === undefined) return;
+    try {
+      await this.#agents.sendMessage(endpoint, conversationIdOf(conversation), { content: [{ type: 'text', text }] });
+    } catch {
+      // Whoever has typed it sees that and may say it again.
+    }
+  }
+
+  /** Again and again until it is done, as a client does that has lost an answer. */
+  async #insist(call: () => Promise<void>): Promise<void> {
+    for (;;) {
+      try {
+        await call();
+        return;
+      } catch (error) {
+        if (isAlreadyExists(error) || isNotFound(error) || isConflict(error)) return;
+        if (!(error instanceof ApiError) && !(error instanceof TransportError)) throw error;
+        if (error instanceof ApiError && error.status < 429) throw error;
+      }
+      await this.#wait(1_000);
+    }
+  }
+
+  #until(at: number): Promise<void> {
+    return this.#wait(Math.max(0, at - this.#options.scheduler.monotonic()));
+  }
+
+  #wait(delayMs: number): Promise<void> {
+    return sleep(this.#machine.clock, delayMs);
+  }
+}

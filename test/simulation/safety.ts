@@ -1,0 +1,230 @@
+import type { SandboxKeys } from '../../src/agent/keys.ts';
+import { conversations, startStatuses, type Conversation } from '../../src/resources/conversation.ts';
+import { leases, pods, type Lease, type Pod } from '../../src/resources/core.ts';
+import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
+import type { AgentProcess, StoredConversation } from './agent-process.ts';
+import type { Change, Cluster } from './cluster.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Scheduler } from './scheduler.ts';
+
+/** The product has broken a promise. */
+export class Violation extends Error {
+  override readonly name = 'Violation';
+  /** Which promise. */
+  readonly rule: string;
+
+  constructor(rule: string, detail: string) {
+    super(`${rule}: ${detail}`);
+    this.rule = rule;
+  }
+}
+
+export interface SafetyOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly scheduler: Scheduler;
+  readonly keys: SandboxKeys;
+  /** Whether the actor is a run of an operator. */
+  readonly isOperator: (actor: string) => boolean;
+}
+
+interface PodHistory {
+  /** At some time of the pod's life it was not wanted, or it had ended by itself. */
+  mayGo: boolean;
+}
+
+/** Garbage collection has so long for a pod that has no owner any more. */
+const orphanMs = 5_000;
+
+/** Promises that hold at every moment, whatever goes wrong. Looks at every write and at every agent after every step. */
+export class Safety {
+  readonly #options: SafetyOptions;
+  readonly #pods = new Map<string, PodHistory>();
+  readonly #secrets = new Map<string, readonly string[]>();
+  /** The sandbox that has heard a first message, by the uid of the conversation. */
+  readonly #heard = new Map<string, number>();
+  #holder: string | undefined;
+
+  constructor(options: SafetyOptions) {
+    this.#options = options;
+    options.cluster.onChange((change) => this.#look(change));
+  }
+
+  /** After every step. */
+  check(): void {
+    const busy = new Map<string, AgentProcess>();
+    for (const process of this.#options.node.running) {
+      const other = busy.get(process.volume.claimUid);
+      if (other !== undefined)
+        throw new Violation('one agent per volume', `${other.id} and ${process.id} are on ${process.volume.claimUid}`);
+      busy.set(process.volume.claimUid, process);
+    }
+  }
+
+  /** The operator tells an agent to go on with a run. */
+  operatorRuns(conversation: StoredConversation): void {
+    if (conversation.cutByOwner)
+      throw new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued by the system`);
+  }
+
+  #look(change: Change): void {
+    if (change.plural === leases.plural)
+      this.#holder = change.type === 'DELETED' ? undefined : (change.object as Lease).spec?.holderIdentity;
+    else this.#leader(change);
+    this.#nothingSecret(change);
+    if (change.plural === conversations.plural) this.#starts(change.object as Conversation, change.before as Conversation | undefined);
+    if (change.plural === sandboxes.plural) this.#sandbox(change, change.object as Sandbox, change.before as Sandbox | undefined);
+    if (change.plural === pods.plural) this.#pod(change, change.object as Pod, change.before as Pod | undefined);
+  }
+
+  #leader({ actor, plural, object, type }: Change): void {
+    if (!this.#options.isOperator(actor) || actor === this.#holder) return;
+    throw new Violation(
+      'only the leader writes',
+      `${actor} wrote ${type} ${plural}/${object.metadata.name}, the lease is held by ${this.#holder ?? 'nobody'}`,
+    );
+  }
+
+  #starts({ metadata, status }: Conversation, before: Conversation | undefined): void {
+    const old = before?.metadata.uid === metadata.uid ? (before.status?.start?.transitions ?? []) : [];
+    const now = status?.start?.transitions ?? [];
+    const words = now.map((transition) => transition.status);
+    const story = `${metadata.name}: ${old.map((transition) => transition.status).join(' ')} -> ${words.join(' ')}`;
+    if (old.some((transition, index) => JSON.stringify(transition) !== JSON.stringify(now[index])))
+      throw new Violation('starts only go on', story);
+    const ranks = words.map((word) => startStatuses.indexOf(word));
+    if (ranks.some((rank, index) => index > 0 && rank <= (ranks[index - 1] ?? -1))) throw new Violation('no start goes backwards', story);
+    if (words.slice(0, -1).some((word) => word === 'READY' || word === 'ERROR')) throw new Violation('READY and ERROR are final', story);
+    if (status?.start !== undefined && status.start.status !== words.at(-1)) throw new Violation('starts only go on', story);
+    if (old.length > 0 && status?.start === undefined) throw new Violation('starts only go on', story);
+    if (status?.start?.status === 'ERROR' && !((status.start.errorCode ?? '') !== '' && (status.start.error ?? '') !== ''))
+      throw new Violation('ERROR has a reason', story);
+  }
+
+  #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
+    const { name, uid } = sandbox.metadata;
+    const same = before?.metadata.uid === uid;
+    if (same && type !== 'DELETED' && this.#options.isOperator(actor) && JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec))
+      throw new Violation('the system leaves the spec alone', `${actor} changed the spec of ${name}`);
+    const { phase, containerID } = sandbox.status ?? {};
+    const running =
+      type !== 'DELETED' &&
+      phase === 'RUNNING' &&
+      (!same || before.status?.phase !== 'RUNNING' || before.status.containerID !== containerID);
+    if (running) {
+      const process = this.#options.node.processes.get(containerID ?? '');
+      if (process?.hasAnswered !== true)
+        throw new Violation('RUNNING only after the agent has answered', `${name} by ${containerID ?? 'no container'}`);
+    }
+    if (same && before.status?.masterKeyId !== undefined && sandbox.status?.masterKeyId !== before.status.masterKeyId)
+      throw new Violation('keys stay', `the master key of ${name} has changed`);
+    if (type === 'DELETED') {
+      this.#expectOrphansToGo(uid);
+      for (const pod of this.#podsOf(uid)) this.#historyOf(pod).mayGo = true;
+    } else if (!shouldRun(sandbox)) for (const pod of this.#podsOf(uid)) this.#historyOf(pod).mayGo = true;
+  }
+
+  #pod(change: Change, pod: Pod, before: Pod | undefined): void {
+    const { type, actor } = change;
+    const { metadata, status } = pod;
+    const history = this.#historyOf(pod);
+    const owner = this.#options.cluster.sandboxOf(ownerOf(pod) ?? '');
+    if (owner === undefined || !shouldRun(owner) || status?.phase === 'Failed' || status?.phase === 'Succeeded') history.mayGo = true;
+    if (type === 'ADDED') {
+      if (owner === undefined) this.#expectOrphansToGo(ownerOf(pod) ?? '');
+      this.#onePod(pod);
+    }
+    const ends =
+      type === 'DELETED'
+        ? before?.metadata.deletionTimestamp === undefined
+        : metadata.deletionTimestamp !== undefined && before?.metadata.deletionTimestamp === undefined;
+    if (!ends || !this.#options.isOperator(actor)) return;
+    if (!history.mayGo) throw new Violation('no wanted pod is deleted', `${actor} deleted ${metadata.name} (${metadata.uid})`);
+    this.#agentWasTold(metadata.uid);
+  }
+
+  #onePod(pod: Pod): void {
+    const sandbox = pod.metadata.labels?.[sandboxLabel];
+    const others = this.#options.cluster.pods.filter(
+      ({ metadata, status }) =>
+        metadata.labels?.[sandboxLabel] === sandbox &&
+        metadata.uid !== pod.metadata.uid &&
+        status?.phase !== 'Failed' &&
+        status?.phase !== 'Succeeded',
+    );
+    if (others.length > 0) throw new Violation('one pod per sandbox', `${sandbox ?? ''} has ${others.length + 1} pods`);
+  }
+
+  /** Who deletes a pod has interrupted its agent's runs before, unless the agent can't be talked to. */
+  #agentWasTold(podUid: string): void {
+    const { node, scheduler } = this.#options;
+    const now = scheduler.monotonic();
+    for (const process of node.running) {
+      if (process.podUid !== podUid || process.state !== 'ready' || process.hung || now < process.troubledUntil) continue;
+      // A run that began while the deletion was under way could not be known.
+      const untold = process.running.filter(({ runStartedAt }) => now - runStartedAt > unknownMs);
+      if (untold.length > 0)
+        throw new Violation('runs are interrupted before their pod goes', `${untold.map(({ id }) => id).join(' ')} in ${process.id}`);
+    }
+  }
+
+  #expectOrphansToGo(ownerUid: string): void {
+    const { cluster, scheduler } = this.#options;
+    scheduler.after(orphanMs, () => {
+      const left = this.#podsOf(ownerUid).find(({ metadata }) => metadata.deletionTimestamp === undefined);
+      if (left !== undefined && cluster.sandboxOf(ownerUid) === undefined)
+        throw new Violation('no pod of a deleted sandbox', left.metadata.name);
+    });
+  }
+
+  /** Session keys and the keys of agents' files stand nowhere; bootstrap keys in pods alone. */
+  #nothingSecret({ plural, object, text }: Change): void {
+    const { keys } = this.#options;
+    if (plural === sandboxes.plural) {
+      const { uid } = object.metadata;
+      if (!this.#secrets.has(uid)) this.#secrets.set(uid, [keys.sessionKey(uid), keys.secretKey(uid), keys.bootstrapKey(uid)]);
+    }
+    for (const [uid, [session = '', secret = '', bootstrap = '']] of this.#secrets) {
+      const known = plural === pods.plural ? [session, secret] : [session, secret, bootstrap];
+      if (known.some((key) => text.includes(key)))
+        throw new Violation('nothing secret is stored', `a key of sandbox ${uid} stands in ${plural}/${object.metadata.name}`);
+    }
+  }
+
+  /** An agent has stored a conversation with its first message. */
+  heard(process: AgentProcess, conversationId: string): void {
+    // The conversation that the sandbox was made for; of a sandbox that is shared, the present one of that id.
+    const owner = this.#options.cluster
+      .sandboxOf(process.sandboxUid)
+      ?.metadata.ownerReferences?.find(({ name }) => name === conversationId)?.uid;
+    const uid =
+      owner ??
+      this.#options.cluster.conversations.find(({ metadata }) => metadata.name === conversationId)?.metadata.uid ??
+      `${conversationId} in ${process.sandboxUid}`;
+    const count = (this.#heard.get(uid) ?? 0) + 1;
+    this.#heard.set(uid, count);
+    if (count > 1)
+      throw new Violation('a first message is heard once', `the conversation ${conversationId} (${uid}) was told ${count} times`);
+  }
+
+  heardBy(conversationUid: string): number {
+    return this.#heard.get(conversationUid) ?? 0;
+  }
+
+  #podsOf(sandboxUid: string): readonly Pod[] {
+    return this.#options.cluster.pods.filter((pod) => ownerOf(pod) === sandboxUid);
+  }
+
+  #historyOf({ metadata }: KubeObject): PodHistory {
+    const history = this.#pods.get(metadata.uid) ?? { mayGo: false };
+    this.#pods.set(metadata.uid, history);
+    return history;
+  }
+}
+
+/** So old a run may be without the operator's knowing of it: a call to the agent and the deletion, each with its deadline. */
+const unknownMs = 15_000;
+
+export const ownerOf = ({ metadata }: KubeObject): string | undefined =>
+  metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid;

@@ -1,0 +1,62 @@
+import type { Clock, Timer } from '../../src/kube/clock.ts';
+import { DelayHeap } from '../../src/kube/delay-heap.ts';
+
+interface Task {
+  readonly run: () => void;
+  cancelled: boolean;
+}
+
+const epoch = Date.UTC(2030, 0, 1);
+
+/**
+ * Owns all asynchrony of a simulation. A step runs one task and then every promise that has become ready; nothing else ever
+ * runs, so that the order of everything follows from the order of tasks: by their time, those of one time as they were set.
+ */
+export class Scheduler implements Clock {
+  readonly #tasks = new DelayHeap<Task>();
+  #time = 0;
+
+  /** Milliseconds since the simulation began. */
+  monotonic(): number {
+    return this.#time;
+  }
+
+  now(): number {
+    return epoch + this.#time;
+  }
+
+  after(delayMs: number, run: () => void): Timer {
+    const task: Task = { run, cancelled: false };
+    this.#tasks.add(task, this.#time + Math.max(0, delayMs));
+    return {
+      cancel: () => {
+        task.cancelled = true;
+      },
+    };
+  }
+
+  /** Resolves when no promise is left to be run. */
+  settle(): Promise<void> {
+    // A turn of the event loop begins only then. The simulation has no input or output that it could bring.
+    return new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+
+  /** Runs the next task that is due until `limit`; false when there is none, and then it is that time. */
+  async step(limit: number): Promise<boolean> {
+    for (;;) {
+      const at = this.#tasks.nextAt;
+      if (at === undefined || at > limit) {
+        this.#time = Math.max(this.#time, limit);
+        return false;
+      }
+      const task = this.#tasks.takeDue(at);
+      if (task === undefined || task.cancelled) continue;
+      this.#time = Math.max(this.#time, at);
+      task.run();
+      await this.settle();
+      return true;
+    }
+  }
+}

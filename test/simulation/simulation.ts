@@ -1,0 +1,176 @@
+import { SandboxKeys } from '../../src/agent/keys.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import { Cluster } from './cluster.ts';
+import { Faults } from './faults.ts';
+import { SimulatedNode } from './node.ts';
+import { OperatorProcess, type Breakage } from './operator-process.ts';
+import { People } from './people.ts';
+import { Random } from './random.ts';
+import { Safety, Violation } from './safety.ts';
+import { Scheduler } from './scheduler.ts';
+import { Trace } from './trace.ts';
+import { unsettled } from './liveness.ts';
+import { Weather } from './weather.ts';
+
+export interface SimulationOptions {
+  readonly seed: number;
+  readonly breakage?: Breakage;
+  /** How many lines of the trace are kept for a reader; none by default. */
+  readonly keepLines?: number;
+  /** Without faults everything has to succeed; with them by default. */
+  readonly faults?: boolean;
+}
+
+export interface Outcome {
+  readonly seed: number;
+  readonly failure: { readonly rule: string; readonly message: string } | undefined;
+  readonly hash: string;
+  readonly steps: number;
+  /** Virtual. */
+  readonly durationMs: number;
+  readonly lines: readonly string[];
+}
+
+/** After the last fault everything has come to rest within so long: the watchdog of a watch, a start's deadline, back-offs. */
+const settleMs = 15 * 60_000;
+const quietMs = 60_000;
+/** Reads that may happen in a quiet minute: a watch that begins anew, and none that repeats. */
+const quietReads = 20;
+const maxSteps = 400_000;
+
+/** One run, made of nothing but its seed. */
+export async function simulate({ seed, breakage = {}, keepLines = 0, faults = true }: SimulationOptions): Promise<Outcome> {
+  const random = new Random(String(seed));
+  const scheduler = new Scheduler();
+  const trace = new Trace(scheduler, keepLines);
+  const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
+  const cluster = new Cluster(scheduler, random.fork('plane'), trace);
+  const weather = new Weather(random.fork('network'));
+  const shape = random.fork('shape');
+  const busyMs = shape.between(20_000, 90_000);
+  let mended = !faults;
+  const share = shape.chance(0.5)
+    ? { image: 0.05, crash: 0.1, unschedulable: 0.05, slowStop: 0.3 }
+    : { image: 0, crash: 0, unschedulable: 0, slowStop: 0 };
+  const calm = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
+  const node = new SimulatedNode({ cluster, scheduler, random: random.fork('node'), trace, trouble: () => (mended ? calm : share) });
+  const operators: OperatorProcess[] = [];
+  const safety = new Safety({
+    cluster,
+    node,
+    scheduler,
+    keys,
+    isOperator: (actor) => operators.some(({ name }) => actor.startsWith(`${name}.`)),
+  });
+  const commands = random.fork('commands');
+  const count = shape.chance(0.5) ? 2 : 1;
+  for (let index = 0; index < count; index++) {
+    operators.push(
+      new OperatorProcess({
+        ...{ name: `operator-${index}`, cluster, node, weather, scheduler, trace, keys, breakage },
+        random: random.fork(`operator-${index}`),
+        agentNetwork: {
+          onRun: (conversation) => safety.operatorRuns(conversation),
+          outcomeOf: (command) => outcomeOf(command, commands),
+        },
+      }),
+    );
+  }
+  const people = new People({
+    ...{ cluster, node, weather, scheduler, trace, keys, busyMs },
+    random: random.fork('people'),
+    agentNetwork: {
+      onRun: (conversation) => {
+        conversation.cutByOwner = false;
+      },
+    },
+  });
+  const blows = new Faults({ cluster, node, operators, weather, scheduler, trace, random: random.fork('faults'), untilMs: busyMs });
+  let steps = 0;
+  const run = async (untilMs: number): Promise<void> => {
+    while (await scheduler.step(untilMs)) {
+      steps++;
+      cluster.tell();
+      safety.check();
+      if (steps > maxSteps) throw new Violation('no hot loop', `${steps} steps`);
+    }
+  };
+
+  const play = async (): Promise<void> => {
+    await cluster.start();
+    await scheduler.settle();
+    cluster.tell();
+    node.onCut = (conversation, sandboxUid) => {
+      const sandbox = cluster.sandboxOf(sandboxUid);
+      if (sandbox?.spec.replicas === 0) conversation.cutByOwner = true;
+    };
+    node.onHeard = (process, id) => safety.heard(process, id);
+    await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template);
+    for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
+    people.start();
+    if (faults) blows.start();
+    await run(busyMs);
+    blows.heal();
+    mended = true;
+    const mendedAt = scheduler.monotonic();
+    const left = () => (people.done ? unsettled({ cluster, node, safety }) : ['people are still busy']);
+    while (left().length > 0) {
+      if (scheduler.monotonic() - mendedAt > settleMs) throw new Violation('everything settles', left().join('; '));
+      await run(scheduler.monotonic() + 2_000);
+    }
+    await beQuiet();
+  };
+
+  /** What has settled stays so, and asks nothing of the API server. */
+  const beQuiet = async (): Promise<void> => {
+    // What was written last is still on its way to the caches.
+    await run(scheduler.monotonic() + 10_000);
+    const writes: string[] = [];
+    const before = cluster.reads;
+    const stop = cluster.onChange(({ plural, type, object, actor }) => {
+      if (plural !== 'leases') writes.push(`${actor} ${type} ${plural}/${object.metadata.name}`);
+    });
+    await run(scheduler.monotonic() + quietMs);
+    stop();
+    const left = unsettled({ cluster, node, safety });
+    if (left.length > 0) throw new Violation('what has settled stays', left.join('; '));
+    if (writes.length > 0)
+      throw new Violation('no hot loop', `${writes.length} writes in a quiet minute: ${writes.slice(0, 5).join('; ')}`);
+    const reads = cluster.reads - before;
+    if (reads > quietReads) throw new Violation('no hot loop', `${reads} reads in a quiet minute`);
+  };
+
+  let failure: Outcome['failure'];
+  try {
+    await play();
+  } catch (error) {
+    failure =
+      error instanceof Violation
+        ? { rule: error.rule, message: error.message }
+        : { rule: 'no error', message: String(error instanceof Error ? error.stack : error) };
+  }
+  for (const operator of operators) operator.machine?.crash();
+  return { seed, failure, hash: trace.digest(), steps, durationMs: scheduler.monotonic(), lines: trace.lines };
+}
+
+/** The command that runs a seed again and shows what happens in it. */
+export const replayCommand = (seed: number): string => `node test/simulation/main.ts --seed ${seed}`;
+
+const template = {
+  apiVersion,
+  kind: 'SandboxTemplate',
+  metadata: { name: 'default', namespace: 'default' },
+  spec: {
+    podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } },
+    storage: { size: '1Gi', retain: false },
+    startDeadline: '2m',
+  },
+};
+
+/** What commands in a sandbox do, by what is asked. */
+function outcomeOf(command: string, random: Random) {
+  if (!command.includes('git clone')) return { tookMs: random.between(1, 50) };
+  if (command.includes("'missing'")) return { exitCode: 42, tookMs: random.between(10, 2_000) };
+  if (command.includes('owner/missing')) return { exitCode: 43, stderr: 'repository not found', tookMs: random.between(10, 2_000) };
+  return { tookMs: random.between(100, 20_000) };
+}

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto';
+import { inspect } from 'node:util';
+import type { Clock } from '../../src/kube/clock.ts';
+import type { LogFields, Logger, LogLevel } from '../../src/observability/logger.ts';
+
+/** What has happened, as a hash; the words are kept only where somebody will read them. */
+export class Trace {
+  readonly #clock: Clock;
+  readonly #keep: number;
+  readonly #hash = createHash('sha1');
+  readonly #lines: string[] = [];
+
+  /** `keep`: how many of the last lines are kept. */
+  constructor(clock: Clock, keep: number) {
+    this.#clock = clock;
+    this.#keep = keep;
+  }
+
+  get kept(): boolean {
+    return this.#keep > 0;
+  }
+
+  note(text: string): void {
+    const line = `${this.#clock.monotonic().toFixed(3).padStart(12)} ${text}`;
+    this.#hash.update(line);
+    this.say(line);
+  }
+
+  /** Only for the reader: no part of the hash. */
+  say(line: string): void {
+    if (this.#keep === 0) return;
+    this.#lines.push(line);
+    if (this.#lines.length > 2 * this.#keep) this.#lines.splice(0, this.#lines.length - this.#keep);
+  }
+
+  get lines(): readonly string[] {
+    return this.#lines.slice(-this.#keep);
+  }
+
+  /** Of everything noted so far. Ends the trace. */
+  digest(): string {
+    return this.#hash.digest('hex');
+  }
+
+  /** The logger of a simulated process. */
+  logger(name: string, fields: LogFields = {}): Logger {
+    const write = (level: LogLevel) => (message: string, more?: LogFields) => {
+      if (!this.kept) return;
+      const all = Object.entries({ ...fields, ...more }).map(([key, value]) => `${key}=${shown(value)}`);
+      this.say(`${this.#clock.monotonic().toFixed(3).padStart(12)} ${name} ${level}: ${message} ${all.join(' ')}`);
+    };
+    return {
+      error: write('error'),
+      warn: write('warn'),
+      info: write('info'),
+      debug: write('debug'),
+      enabled: () => this.kept,
+      child: (child) => this.logger(name, { ...fields, ...child }),
+    };
+  }
+}
+
+const shown = (value: unknown): string =>
+  value instanceof Error ? `${value.name}(${value.message})` : inspect(value, { breakLength: Infinity, depth: 2 });

@@ -1,0 +1,99 @@
+import type { Random } from './random.ts';
+
+/** How likely what is at this moment; 0 everywhere is fair weather. */
+export interface Chances {
+  /** A message takes up to seconds instead of milliseconds. */
+  slow: number;
+  /** A request is lost on its way. */
+  lostRequest: number;
+  /** A request is executed, its answer is lost. */
+  lostAnswer: number;
+  /** The connection breaks in the middle of an answer. */
+  halfAnswer: number;
+  /** A request is executed seconds after it was sent, but within the deadline of a leader's writes. */
+  late: number;
+  /** A request waits for a free connection. */
+  queued: number;
+  tooManyRequests: number;
+  unavailable: number;
+  /** 500, whether it was executed or not. */
+  internalError: number;
+  /** Of a watch, per stream: it is cut, falls silent, or lags behind. */
+  watchCut: number;
+  watchSilent: number;
+  watchLag: number;
+  /** Of calls to agents. */
+  agentLost: number;
+  agentAnswerLost: number;
+  agentFailure: number;
+  agentSlow: number;
+}
+
+export const fairWeather: Readonly<Chances> = {
+  slow: 0,
+  lostRequest: 0,
+  lostAnswer: 0,
+  halfAnswer: 0,
+  late: 0,
+  queued: 0,
+  tooManyRequests: 0,
+  unavailable: 0,
+  internalError: 0,
+  watchCut: 0,
+  watchSilent: 0,
+  watchLag: 0,
+  agentLost: 0,
+  agentAnswerLost: 0,
+  agentFailure: 0,
+  agentSlow: 0,
+};
+
+const worst: Readonly<Chances> = {
+  slow: 0.1,
+  lostRequest: 0.06,
+  lostAnswer: 0.06,
+  halfAnswer: 0.04,
+  late: 0.06,
+  queued: 0.06,
+  tooManyRequests: 0.1,
+  unavailable: 0.06,
+  internalError: 0.06,
+  watchCut: 0.7,
+  watchSilent: 0.3,
+  watchLag: 0.4,
+  agentLost: 0.08,
+  agentAnswerLost: 0.08,
+  agentFailure: 0.08,
+  agentSlow: 0.1,
+};
+
+/** Each seed has some kinds of faults and not others: all of them at once would hide what two of them can do together. */
+export function someWeather(random: Random): Chances {
+  const chances = { ...fairWeather };
+  for (const kind of Object.keys(worst) as (keyof Chances)[]) if (random.chance(0.35)) chances[kind] = worst[kind] * random.next();
+  return chances;
+}
+
+/** A network's state, which changes while it is in use. */
+export class Weather {
+  chances: Readonly<Chances> = fairWeather;
+  readonly #random: Random;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  happens(kind: keyof Chances): boolean {
+    const chance = this.chances[kind];
+    return chance > 0 && this.#random.chance(chance);
+  }
+
+  /** How long a message is under way, in milliseconds. */
+  transitMs(): number {
+    return this.happens('slow') ? this.#random.between(50, 4_000) : this.#random.between(0.2, 4);
+  }
+
+  between(low: number, high: number): number {
+    return this.#random.between(low, high);
+  }
+}
