@@ -1,7 +1,7 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build crds clean
+.PHONY: help run test lint build crds conformance cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -10,7 +10,7 @@ installed := node_modules/.package-lock.json
 built := dist/main.js
 
 help: ## Show what there is
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(built) ## Start everything on this machine: control plane, operator, gateway, agents (PORT, DATA_DIR)
 	@exec node dist/main.js up
@@ -25,6 +25,15 @@ build: $(built) ## Bundle into dist/
 
 crds: $(installed) ## Generate crds/ from the schemas in src/resources
 	npm run --silent crds
+
+conformance: $(installed) ## The cases of test/conformance on a real API server (of KUBECONFIG, else built and started here)
+	@test/conformance/run
+
+cluster-up: ## Start a real Kubernetes on this machine; print its kubeconfig (needs Go, root; CLUSTER_STATE)
+	@test/cluster/up
+
+cluster-down: ## Stop it and remove what it left
+	@test/cluster/down
 
 clean: ## Remove what was built and installed; .data stays
 	rm -rf dist node_modules .cache coverage artifacts
