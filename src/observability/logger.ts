@@ -37,7 +37,8 @@ const plainError = (error: unknown): unknown =>
     : error;
 
 const pretty = format.printf(({ timestamp, level, message, ...fields }) => {
-  const rest = Object.entries(fields).map(([key, value]) => {
+  const present = Object.entries(fields).filter(([, value]) => value !== undefined);
+  const rest = present.map(([key, value]) => {
     const text = key === 'error' ? ((value as { stack?: string }).stack ?? JSON.stringify(value)) : value;
     return `${key}=${typeof text === 'string' ? text : JSON.stringify(text)}`;
   });
