@@ -26,7 +26,7 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** `conversation-operator up` as a person runs it: the built program, in a process of its own. */
+/** The built program in a process of its own, as `make run` starts it. */
 export class Installation {
   readonly dataDir: string;
   readonly #process: ChildProcess;
@@ -45,7 +45,7 @@ export class Installation {
 
   static async start({ dataDir, env = {}, readyMs = 20_000 }: UpOptions = {}): Promise<Installation> {
     const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'conversation-operator-'));
-    const child = spawn(process.execPath, [program, 'up'], {
+    const child = spawn(process.execPath, ['--max-semi-space-size=4', program, 'up'], {
       env: { PATH: process.env['PATH'], HOME: folder, PORT: '0', DATA_DIR: folder, LOG_LEVEL: 'info', LOG_FORMAT: 'json', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
