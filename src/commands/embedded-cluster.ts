@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { ControlPlane } from '../embedded/control-plane.ts';
 import { createCertificate, type Certificate } from '../embedded/http/certificate.ts';
@@ -46,9 +47,21 @@ async function choosePort(folder: DataFolder, wanted: number): Promise<number> {
   return Number.isInteger(last) && last > 0 && last < 65_536 && (await isFree(last)) ? last : 0;
 }
 
+const stateFile = 'state.db';
+
+/** Volumes that no claim in the state knows are removed at the start; without the state that would be all of them. */
+function refuseVolumesWithoutState(folder: DataFolder): void {
+  const volumes = folder.file('node/volumes');
+  if (existsSync(folder.file(stateFile)) || !existsSync(volumes) || readdirSync(volumes).length === 0) return;
+  throw new CommandError(
+    `DATA_DIR: ${folder.file(stateFile)} is missing, but ${volumes} holds files of sandboxes; restore it, or move them away`,
+  );
+}
+
 async function openPlane(runtime: Runtime, folder: DataFolder): Promise<ControlPlane> {
+  refuseVolumesWithoutState(folder);
   try {
-    const plane = new ControlPlane({ storage: { file: folder.file('state.db') }, ...runtime });
+    const plane = new ControlPlane({ storage: { file: folder.file(stateFile) }, ...runtime });
     await plane.start();
     return plane;
   } catch (error) {

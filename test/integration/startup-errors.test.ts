@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,6 +56,15 @@ it('names a DATA_DIR whose state is damaged, and leaves it as it is', async () =
   const result = await fails(['up'], { DATA_DIR: folder });
   expect(result.code).toBe(1);
   expect(oneLine(result)).toContain('DATA_DIR');
+});
+
+it('removes no volumes when the state that knows them is missing', async () => {
+  const volume = join(folder, 'node', 'volumes', 'b21ef152-572e-4feb-bf9b-c461ddebc76a');
+  mkdirSync(volume, { recursive: true });
+  const result = await fails(['up'], { DATA_DIR: folder });
+  expect(result.code).toBe(1);
+  expect(oneLine(result)).toMatch(/DATA_DIR: .*state\.db is missing, but .*volumes holds files/);
+  expect(existsSync(volume)).toBe(true);
 });
 
 it('refuses a second one on the same DATA_DIR, and the first one goes on', async () => {
