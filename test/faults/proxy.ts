@@ -49,6 +49,8 @@ export class FaultProxy {
   readonly #watches = new Set<OpenWatch>();
   #port = 0;
   #treat: (request: ProxiedRequest) => Treatment = () => pass;
+  /** Counts changes of what is done to requests. */
+  #treatments = 0;
   /** The most connections that were open at once. */
   peakSockets = 0;
   /** How long each watch that was silenced stayed open before the client gave it up. */
@@ -92,6 +94,7 @@ export class FaultProxy {
 
   /** From now on, for every request; without a function everything passes. */
   treat(treatment?: (request: ProxiedRequest) => Treatment): void {
+    this.#treatments++;
     this.#treat = treatment ?? (() => pass);
   }
 
@@ -224,13 +227,27 @@ export class FaultProxy {
         await cut(answer, response, treatment);
         return;
       case 'trickle':
-        await trickle(answer, response, treatment.bytes);
+        await this.#trickle(answer, response, treatment.bytes);
         return;
       case 'pass':
       case 'delay':
         if (isWatch) this.#keep({ response, upstream: answer });
         answer.pipe(response);
     }
+  }
+
+  /** Until the fault is over; a watch that goes on then is an ordinary one. */
+  async #trickle(answer: IncomingMessage, response: ServerResponse, bytes: number): Promise<void> {
+    const treatment = this.#treatments;
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      const step = () => (treatment === this.#treatments ? bytes : chunk.byteLength);
+      for (let start = 0, size = step(); start < chunk.byteLength && !response.destroyed; start += size, size = step()) {
+        response.write(chunk.subarray(start, start + size));
+        await wait(0);
+      }
+      if (response.destroyed) return;
+    }
+    response.end();
   }
 
   #keep(watch: OpenWatch): void {
@@ -263,15 +280,4 @@ async function cut(
   if (how === 'end') response.end();
   else if (how === 'half-chunk') halfChunk(response);
   else response.socket?.resetAndDestroy();
-}
-
-async function trickle(answer: IncomingMessage, response: ServerResponse, bytes: number): Promise<void> {
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
-    for (let start = 0; start < chunk.byteLength && !response.destroyed; start += bytes) {
-      response.write(chunk.subarray(start, start + bytes));
-      await wait(0);
-    }
-    if (response.destroyed) return;
-  }
-  response.end();
 }
