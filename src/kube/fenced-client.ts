@@ -74,10 +74,11 @@ class FencedClient implements KubeClient {
     const fence = this.#fence;
     const { writeDeadlineMs, writes } = fence;
     fence.assertLeading();
-    const ended = writes.begin();
+    const { sent, ended } = writes.begin();
     const beforeSend = () => {
       fence.assertLeading();
       options.beforeSend?.();
+      sent();
     };
     try {
       const result = await call({ ...options, deadlineMs: Math.min(options.deadlineMs ?? writeDeadlineMs, writeDeadlineMs), beforeSend });

@@ -13,15 +13,23 @@ export class WriteLedger {
     this.#deadlineMs = deadlineMs;
   }
 
-  /** Notes a write that is about to be sent. What is returned is called once, with whether its outcome has become known. */
-  begin(): (known: boolean) => void {
-    const until = this.#clock.monotonic() + this.#deadlineMs;
-    this.#inFlight++;
-    this.#inFlightUntil = until;
-    return (known) => {
+  /**
+   * Notes a write that begins. `sent` is called each time that it is handed to a connection, for which it may have had to wait:
+   * the server's time counts from there. `ended` is called once, with whether its outcome has become known.
+   */
+  begin(): { readonly sent: () => void; readonly ended: (known: boolean) => void } {
+    let until = 0;
+    const sent = () => {
+      until = this.#clock.monotonic() + this.#deadlineMs;
+      this.#inFlightUntil = until;
+    };
+    const ended = (known: boolean) => {
       this.#inFlight--;
       if (!known) this.#unknownUntil = Math.max(this.#unknownUntil, until);
     };
+    this.#inFlight++;
+    sent();
+    return { sent, ended };
   }
 
   /** By the monotonic clock; in the past when nothing is under way. */
