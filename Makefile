@@ -1,7 +1,7 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build crds conformance cluster-up cluster-down clean
+.PHONY: help run test lint build crds conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -29,6 +29,12 @@ crds: $(installed) ## Generate crds/ from the schemas in src/resources
 
 conformance: $(installed) ## The cases of test/conformance on a real API server (of KUBECONFIG, else built and started here)
 	@test/conformance/run
+
+faults: $(installed) ## FAULTS=1000 faults between the client layer and a real API server (SEED, FAULT; KUBECONFIG, else built, else embedded)
+	@test/cluster/with-control-plane faults node test/faults/main.ts
+
+bench: $(installed) ## What things cost, beside what they may cost (ONLY; KUBECONFIG, else built, else embedded)
+	@test/cluster/with-control-plane bench node test/bench/main.ts
 
 cluster-up: ## Start a real Kubernetes on this machine; print its kubeconfig (needs Go, root; CLUSTER_STATE)
 	@test/cluster/up

@@ -1,0 +1,56 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '../../src/kube/clock.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { Transport, type Connection } from '../../src/kube/transport.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { startChild } from './child.ts';
+
+const token = 'a-token';
+
+export interface ApiServer {
+  readonly connection: Connection;
+  readonly client: HttpKubeClient;
+  close(): Promise<void>;
+}
+
+export function connectTo(connection: Connection): Omit<ApiServer, 'close'> & { close(): Promise<void> } {
+  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger, deadlineMs: 60_000 });
+  return { connection, client: new HttpKubeClient({ transport }), close: () => transport.close() };
+}
+
+/** The embedded API server in a process of its own, with its state in memory, or in a file with every commit on disk. */
+export async function startApiServer(storage: 'memory' | 'file'): Promise<ApiServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-'));
+  const child = startChild('../faults/embedded-process.ts', [storage === 'memory' ? storage : join(folder, 'state.db'), '0', token]);
+  const connected = connectTo({ server: `http://127.0.0.1:${await child.line()}`, token });
+  return {
+    ...connected,
+    close: async () => {
+      await connected.close();
+      await child.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Calls `work` for 0 to `count` - 1, so many at a time. */
+export async function inParallel(count: number, atOnce: number, work: (index: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count) await work(next++);
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+}
+
+/** How long each of `count` calls takes, one after the other, in milliseconds. */
+export async function latencies(count: number, call: (index: number) => Promise<unknown>): Promise<readonly number[]> {
+  const times: number[] = [];
+  for (let index = 0; index < count; index++) {
+    const began = performance.now();
+    await call(index);
+    times.push(performance.now() - began);
+  }
+  return times;
+}

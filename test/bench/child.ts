@@ -1,0 +1,31 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+export interface Child {
+  /** The next line that it prints. */
+  line(): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** A program of this folder, or below `..`, in a process of its own, so that it does not compete for this one's turn. */
+export function startChild(program: string, args: readonly string[] = []): Child {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, program), ...args], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  return {
+    line: async () => {
+      const next = await lines.next();
+      if (next.done === true) throw new Error(`${program} has ended`);
+      return next.value;
+    },
+    close: async () => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = once(child, 'exit');
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}

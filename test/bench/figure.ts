@@ -1,0 +1,25 @@
+/** One line of the table. Printed as JSON by a bench, put together by main.ts. */
+export interface Figure {
+  readonly what: string;
+  readonly value: number;
+  readonly unit: string;
+  /** What it has to be; absent where the number only explains another one. */
+  readonly target?: { readonly atMost: number } | { readonly atLeast: number };
+}
+
+export const report = (figure: Figure): void => {
+  process.stdout.write(`${JSON.stringify(figure)}\n`);
+};
+
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
+}
+
+/** Bytes in use once everything that can go has gone. Needs --expose-gc. */
+export function heapBytes(): number {
+  if (globalThis.gc === undefined) throw new Error('run with --expose-gc');
+  globalThis.gc();
+  globalThis.gc();
+  return process.memoryUsage().heapUsed;
+}

@@ -1,0 +1,71 @@
+import { systemClock } from '../../src/kube/clock.ts';
+import { Controller } from '../../src/kube/controller.ts';
+import { loadConnection } from '../../src/kube/kubeconfig.ts';
+import { Reflector } from '../../src/kube/reflector.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { namespaces } from '../../src/resources/core.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import { sandboxes } from '../../src/resources/sandbox.ts';
+import { startRealTarget } from '../faults/real-target.ts';
+import { connectTo, inParallel, startApiServer } from './api-server.ts';
+import { report } from './figure.ts';
+
+/** A process that finds so many objects: when has it reconciled each once? Against KUBECONFIG where there is one. */
+const count = Number(process.env['OBJECTS'] ?? 50_000);
+const kubeconfig = process.env['KUBECONFIG'] ?? '';
+
+async function openServer() {
+  if (kubeconfig === '') return { ...(await startApiServer('memory')), name: 'the embedded API server' };
+  const target = await startRealTarget(kubeconfig);
+  const { connection } = await loadConnection({ kubeconfig });
+  const connected = connectTo(connection);
+  const close = async () => {
+    await connected.close();
+    await target.close();
+  };
+  return { ...connected, close, name: 'a real API server' };
+}
+
+const server = await openServer();
+const namespace = `bench-${Date.now().toString(36)}`;
+await server.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+await inParallel(count, 16, (index) =>
+  server.client.create(sandboxes, {
+    apiVersion,
+    kind: 'Sandbox',
+    metadata: { namespace, name: `sandbox-${index}` },
+    spec: { owner: `user-${index % 1000}`, templateName: 'default', replicas: 1 },
+  }),
+);
+
+const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
+const began = performance.now();
+const fresh = connectTo(server.connection);
+const reflector = new Reflector({ client: fresh.client, resource: sandboxes, namespace, ...runtime });
+const left = new Set(Array.from({ length: count }, (_, index) => `sandbox-${index}`));
+const all = Promise.withResolvers<undefined>();
+const controller = new Controller({
+  name: 'bench',
+  workers: 16,
+  ...runtime,
+  reconcile: ({ name }) => {
+    if (reflector.store.get(namespace, name) !== undefined) left.delete(name);
+    if (left.size === 0) all.resolve(undefined);
+    return Promise.resolve(undefined);
+  },
+});
+reflector.addHandler({ added: ({ metadata: { name } }) => controller.enqueue({ namespace, name }) });
+reflector.start();
+await reflector.synced();
+const listedMs = performance.now() - began;
+controller.start();
+await all.promise;
+const doneMs = performance.now() - began;
+const what = `${count.toLocaleString('en')} objects of ${server.name}`;
+report({ what: `${what} listed`, value: listedMs / 1000, unit: 's' });
+report({ what: `${what} first reconciled`, value: doneMs / 1000, unit: 's', target: { atMost: (10 * count) / 50_000 } });
+await controller.stop();
+await reflector.stop();
+await fresh.close();
+await server.client.delete(namespaces, '', namespace);
+await server.close();
