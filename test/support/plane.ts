@@ -28,6 +28,8 @@ export const coreInDefault = (plural: string, name?: string, part?: string): str
   `/api/v1/namespaces/default/${[plural, name, part].filter((text) => text !== undefined).join('/')}`;
 
 export const aConversation = (name: string, spec: object = {}, metadata: object = {}) => ({
+  apiVersion: 'conversation-operator.dev/v1alpha1',
+  kind: 'Conversation',
   metadata: { name, ...metadata },
   spec: { owner: 'alice', ...spec },
 });

@@ -4,25 +4,37 @@ import { applyDefaults } from '../schema/apply-defaults.ts';
 import { prune } from '../schema/prune.ts';
 import { validate } from '../schema/validate.ts';
 import { dropNulls } from './metadata.ts';
-import { badRequest } from './status-error.ts';
+import { invalidValue } from '../schema/field-error.ts';
+import { badRequest, invalid } from './status-error.ts';
 
 export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
+
+export interface DecodeOptions {
+  readonly validation: FieldValidation;
+  readonly warn: (text: string) => void;
+  /** Fields that the text has twice. */
+  readonly duplicates?: readonly string[];
+}
+
+/** Paths of the fields that the kind does not have. */
+export function unknownFields(body: JsonObject, resource: ApiResource): readonly string[] {
+  const unknown: string[] = [];
+  prune(body, resource.schema, unknown);
+  return unknown;
+}
 
 /**
  * What a client sent, as an object of the kind: unknown fields dropped, defaults filled in. Does not look into custom
  * resources further: their schema is checked when the object is complete.
  * @throws StatusError 400 when it is not of the kind, or has unknown fields that must not be
  */
-export function decode(
-  body: Json,
-  resource: ApiResource,
-  options: { readonly validation: FieldValidation; readonly warn: (text: string) => void },
-): JsonObject {
+export function decode(body: Json, resource: ApiResource, options: DecodeOptions): JsonObject {
   if (!isObject(body)) throw badRequest(`couldn't get version/kind; json parse error: expected an object`);
   const apiVersion = apiVersionOf(resource);
-  const sentVersion = stringAt(body, 'apiVersion') ?? apiVersion;
-  const sentKind = stringAt(body, 'kind') ?? resource.kind;
-  if (sentVersion !== apiVersion || sentKind !== resource.kind) {
+  const sentVersion = stringAt(body, 'apiVersion') ?? (resource.builtin ? apiVersion : '');
+  const sentKind = stringAt(body, 'kind') ?? (resource.builtin ? resource.kind : '');
+  if (!resource.builtin) checkCustomType(sentVersion, sentKind, resource, body);
+  else if (sentVersion !== apiVersion || sentKind !== resource.kind) {
     throw badRequest(
       `${sentKind} in version ${JSON.stringify(sentVersion)} cannot be handled as a ${resource.kind}: the API version in the data (${sentVersion}, Kind=${sentKind}) does not match the expected API version (${apiVersion}, Kind=${resource.kind})`,
     );
@@ -30,18 +42,34 @@ export function decode(
   const typed = { ...body, apiVersion, kind: resource.kind };
   const unknown: string[] = [];
   const pruned = prune(typed, resource.schema, unknown);
-  if (unknown.length > 0) refuseUnknown(unknown, resource, options);
+  const { duplicates = [] } = options;
+  const texts = [
+    ...duplicates.map((field) => `duplicate field ${JSON.stringify(field)}`),
+    ...unknown.map((field) => `unknown field ${JSON.stringify(field)}`),
+  ];
+  if (texts.length > 0) refuse(texts, resource, options);
   const known = isObject(pruned) ? pruned : typed;
   const object = resource.builtin ? decodeBuiltin(known, resource) : decodeCustom(known, resource);
   return resource.defaults?.(object) ?? object;
 }
 
-function refuseUnknown(
-  fields: readonly string[],
-  resource: ApiResource,
-  { validation, warn }: { readonly validation: FieldValidation; readonly warn: (text: string) => void },
-): void {
-  const texts = fields.map((field) => `unknown field ${JSON.stringify(field)}`);
+/** A custom object says what it is, in every request. */
+function checkCustomType(sentVersion: string, sentKind: string, resource: ApiResource, body: JsonObject): void {
+  const missing = [...(sentKind === '' ? ['Kind'] : []), ...(sentVersion === '' ? ['apiVersion'] : [])];
+  if (missing.length > 0) {
+    throw badRequest(
+      `the object provided is unrecognized (must be of type ${resource.kind}): Object '${missing.join(', ')}' is missing in '${JSON.stringify(body).slice(0, 256)}'`,
+    );
+  }
+  const apiVersion = apiVersionOf(resource);
+  if (sentVersion !== apiVersion)
+    throw badRequest(`the API version in the data (${sentVersion}) does not match the expected API version (${apiVersion})`);
+  if (sentKind === resource.kind) return;
+  const name = stringAt(objectAt(body, 'metadata'), 'name') ?? '';
+  throw invalid(resource, name, [invalidValue('kind', sentKind, `must be ${resource.kind}`)]);
+}
+
+function refuse(texts: readonly string[], resource: ApiResource, { validation, warn }: DecodeOptions): void {
   if (validation === 'Warn') texts.forEach(warn);
   if (validation !== 'Strict') return;
   throw badRequest(

@@ -34,7 +34,13 @@ export function fieldMatcher(requirements: readonly FieldRequirement[], resource
   if (requirements.length === 0) return undefined;
   const tests = requirements.map(({ field, negated, value }) => {
     const path = everyKind.get(field) ?? resource.selectableFields.get(field);
-    if (path === undefined) throw badRequest(`field label not supported: ${field}`);
+    if (path === undefined) {
+      throw badRequest(
+        resource.builtin && resource.selectableFields.size === 0
+          ? `${JSON.stringify(field)} is not a known field selector: only "metadata.name", "metadata.namespace"`
+          : `field label not supported: ${field}`,
+      );
+    }
     return (object: ApiObject) => {
       const [found] = findAll(object, path);
       return (textOf(found) === value) !== negated;

@@ -1,3 +1,4 @@
+import { labelValueFault, qualifiedNameFault } from './metadata.ts';
 import { badRequest } from './status-error.ts';
 
 type Labels = Readonly<Record<string, string>> | undefined;
@@ -14,15 +15,30 @@ const existence = /^(!?)\s*([^\s!=,()<>]+)$/;
 /** `a=b,c in (d,e),!f` as its parts: commas inside parentheses don't separate. */
 const partsOf = (text: string): readonly string[] => text.match(/(?:\([^)]*\)|[^,(])+/g)?.map((part) => part.trim()) ?? [];
 
+/** @throws StatusError 400 for a key or a value that no label can have */
+function checked(key: string, values: Iterable<string | undefined>): void {
+  const fault = qualifiedNameFault(key);
+  if (fault !== undefined) throw badRequest(`unable to parse requirement: <nil>: Invalid value: ${JSON.stringify(key)}: ${fault}`);
+  for (const value of values) {
+    const wrong = labelValueFault(value ?? '');
+    if (wrong !== undefined)
+      throw badRequest(`unable to parse requirement: values[0][${key}]: Invalid value: ${JSON.stringify(value)}: ${wrong}`);
+  }
+}
+
 function requirement(text: string): LabelMatcher {
   const [, setKey, setOperator, list = ''] = setBased.exec(text) ?? [];
   if (setKey !== undefined) {
     const values = new Set<string | undefined>(list.split(',').map((value) => value.trim()));
+    checked(setKey, values);
     const wanted = setOperator === 'in';
     return (labels) => values.has(valueOf(labels, setKey)) === wanted;
   }
   const [, key, operator, value = ''] = equality.exec(text) ?? [];
-  if (key !== undefined) return (labels) => (valueOf(labels, key) === value) === (operator !== '!=');
+  if (key !== undefined) {
+    checked(key, [value]);
+    return (labels) => (valueOf(labels, key) === value) === (operator !== '!=');
+  }
   const [, ordered, sign, bound] = comparison.exec(text) ?? [];
   if (ordered !== undefined) {
     return (labels) => {
@@ -32,6 +48,7 @@ function requirement(text: string): LabelMatcher {
   }
   const [, not, present] = existence.exec(text) ?? [];
   if (present === undefined) throw badRequest(`unable to parse requirement: found ${JSON.stringify(text)}`);
+  checked(present, []);
   return (labels) => (valueOf(labels, present) === undefined) === (not === '!');
 }
 

@@ -7,7 +7,7 @@ import type { Selection } from './selection.ts';
 import { badRequest, expired, StatusError, tooLargeVersion } from './status-error.ts';
 
 const tooOld =
-  'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.';
+  'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.';
 
 export function parseVersion(text: string | null): number | undefined {
   if (text === null || text === '') return undefined;
@@ -27,14 +27,15 @@ function sourceOf(store: ObjectStore, resource: ApiResource, namespace: string |
   const version = parseVersion(query.get('resourceVersion'));
   const match = query.get('resourceVersionMatch');
   if (token !== null && token !== '') {
-    const { version: at, after } = decodeContinue(token);
+    if (version !== undefined && version !== 0) throw badRequest('specifying resource version is not allowed when using continue');
+    const { version: begun, after } = decodeContinue(token);
+    const at = begun ?? store.revision;
     const items = store.listAt(resource.key, at, namespace, after);
-    if (items === undefined) throw expired(tooOld);
+    if (items === undefined) throw expired(tooOld, encodeContinue({ version: undefined, after }));
     return { version: at, items };
   }
   if (version !== undefined && version > store.revision) throw tooLargeVersion(version, store.revision);
-  if (match === 'Exact') {
-    if (version === undefined || version === 0) throw badRequest('resourceVersionMatch "Exact" is forbidden for resourceVersion "0"');
+  if (match === 'Exact' && version !== undefined) {
     const items = store.listAt(resource.key, version, namespace);
     if (items === undefined) throw expired(`The resourceVersion for the provided list is too old.`);
     return { version, items };

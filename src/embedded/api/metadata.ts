@@ -1,7 +1,7 @@
 import { isArray, isObject, objectAt, type Json, type JsonObject } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { duplicate, forbiddenField, invalidValue, required, type FieldError } from '../schema/field-error.ts';
-import type { ApiObject, Meta } from './api-object.ts';
+import type { ApiObject, Meta, OwnerReference } from './api-object.ts';
 
 const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
 const subdomain = `${label}(\\.${label})*`;
@@ -38,6 +38,7 @@ const nameRules: Readonly<Record<ApiResource['nameRule'], NameRule>> = {
 
 export function nameErrors(name: string, rule: ApiResource['nameRule'], field: string): FieldError[] {
   const { pattern, max, text } = nameRules[rule];
+  if (rule === 'label' && name.includes('.')) return [invalidValue(field, name, 'must not contain dots')];
   if (name.length > max) return [invalidValue(field, name, `must be no more than ${max} characters`)];
   return pattern.test(name) ? [] : [invalidValue(field, name, text)];
 }
@@ -45,33 +46,34 @@ export function nameErrors(name: string, rule: ApiResource['nameRule'], field: s
 const qualifiedText = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPart}')`;
 
 /** `example.com/name` or `name`. */
-function qualifiedNameFault(key: string): string | undefined {
+export function qualifiedNameFault(key: string): string | undefined {
   const parts = key.split('/');
   const name = parts.at(-1) ?? '';
   if (parts.length > 2)
-    return `a qualified name must consist of alphanumeric characters, '-', '_' or '.', with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`;
+    return `a qualified name must ${qualifiedText.slice('name part must '.length)} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`;
   const [prefix] = parts;
+  if (parts.length === 2 && prefix === '') return 'prefix part must be non-empty';
   if (parts.length === 2 && (prefix === undefined || prefix.length > 253 || !subdomainPattern.test(prefix)))
     return `prefix part ${nameRules.subdomain.text}`;
+  if (name === '') return 'name part must be non-empty';
   if (name.length > 63) return 'name part must be no more than 63 characters';
   return qualifiedPattern.test(name) ? undefined : qualifiedText;
 }
 
-function labelErrors(labels: JsonObject): FieldError[] {
-  return Object.entries(labels).flatMap(([key, value]) => {
+export function labelValueFault(value: string): string | undefined {
+  if (value.length > 63) return 'must be no more than 63 characters';
+  return valuePattern.test(value)
+    ? undefined
+    : `a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(${qualifiedPart})?')`;
+}
+
+export function labelErrors(labels: Json | undefined, field = 'metadata.labels'): FieldError[] {
+  return Object.entries(isObject(labels) ? labels : {}).flatMap(([key, value]) => {
     const fault = qualifiedNameFault(key);
-    if (fault !== undefined) return [invalidValue('metadata.labels', key, fault)];
-    if (typeof value !== 'string') return [invalidValue(`metadata.labels.${key}`, value, 'must be a string')];
-    if (value.length > 63) return [invalidValue('metadata.labels', value, 'must be no more than 63 characters')];
-    return valuePattern.test(value)
-      ? []
-      : [
-          invalidValue(
-            'metadata.labels',
-            value,
-            `a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(${qualifiedPart})?')`,
-          ),
-        ];
+    if (fault !== undefined) return [invalidValue(field, key, fault)];
+    if (typeof value !== 'string') return [invalidValue(`${field}.${key}`, value, 'must be a string')];
+    const wrong = labelValueFault(value);
+    return wrong === undefined ? [] : [invalidValue(field, value, wrong)];
   });
 }
 
@@ -96,17 +98,33 @@ function annotationErrors(annotations: JsonObject): FieldError[] {
   return errors;
 }
 
-function ownerErrors(references: readonly Json[]): FieldError[] {
-  const errors = references.flatMap((reference, index) =>
-    ['apiVersion', 'kind', 'name', 'uid']
-      .filter((key) => !isObject(reference) || typeof reference[key] !== 'string' || reference[key] === '')
-      .map((key) => invalidValue(`metadata.ownerReferences[${index}].${key}`, '', `${key} must not be empty`)),
-  );
-  const controllers = references.filter((reference) => isObject(reference) && reference['controller'] === true);
-  if (controllers.length > 1)
-    errors.push(invalidValue('metadata.ownerReferences', 'array', 'Only one reference can have Controller set to true'));
+function ownerErrors(references: readonly OwnerReference[]): FieldError[] {
+  const errors = references.flatMap((reference) => [
+    ...(['apiVersion', 'kind', 'name', 'uid'] as const)
+      .filter((key) => ((reference[key] as string | undefined) ?? '') === '')
+      .map((key) =>
+        invalidValue(`metadata.ownerReferences.${key}`, '', key === 'apiVersion' ? 'version must not be empty' : 'must not be empty'),
+      ),
+    ...(reference.kind === 'Event' && /^(v1|events\.k8s\.io\/.*)$/.test(reference.apiVersion)
+      ? [wrongOwner(reference, `/${reference.apiVersion}, Kind=Event is disallowed from being an owner`)]
+      : []),
+  ]);
+  const controllers = references.filter(({ controller }) => controller === true);
+  const [first, second] = controllers;
+  if (first !== undefined && second !== undefined) {
+    const names = [first, second].map(({ kind, name }) => `${kind}/${name}`);
+    errors.push(
+      wrongOwner(references, `Only one reference can have Controller set to true. Found "true" in references for ${names.join(' and ')}`),
+    );
+  }
   return errors;
 }
+
+const wrongOwner = (shown: Json, why: string): FieldError => ({
+  field: 'metadata.ownerReferences',
+  reason: 'FieldValueInvalid',
+  message: `Invalid value: ${JSON.stringify(shown)}: ${why}`,
+});
 
 const standardFinalizers: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion', 'kubernetes']);
 
@@ -135,15 +153,32 @@ export function metadataErrors(object: ApiObject, resource: ApiResource, old?: A
   const { metadata } = object;
   return [
     ...(old === undefined ? newNameErrors(metadata, resource) : []),
-    ...labelErrors(objectAt(metadata, 'labels') ?? {}),
+    ...labelErrors(metadata.labels),
     ...annotationErrors(objectAt(metadata, 'annotations') ?? {}),
     ...ownerErrors(metadata.ownerReferences ?? []),
     ...finalizerErrors(metadata.finalizers ?? [], old?.metadata.finalizers, old?.metadata.deletionTimestamp !== undefined),
   ];
 }
 
-const newNameErrors = ({ name }: Meta, resource: ApiResource): FieldError[] =>
-  name === '' ? [required('metadata.name', 'name or generateName is required')] : nameErrors(name, resource.nameRule, 'metadata.name');
+const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource): FieldError[] => [
+  // A prefix may end with a dash: something follows.
+  ...(generateName === ''
+    ? []
+    : nameErrors(generateName.replace(/-$/, 'a'), resource.nameRule, 'metadata.generateName').map((error) => ({
+        ...error,
+        message: error.message.replace(JSON.stringify(generateName.replace(/-$/, 'a')), JSON.stringify(generateName)),
+      }))),
+  ...(name === '' ? [required('metadata.name', 'name or generateName is required')] : nameErrors(name, resource.nameRule, 'metadata.name')),
+];
+
+/** What a custom object's new finalizers should look like, beyond what they must. */
+export const finalizerWarnings = ({ finalizers = [] }: Meta, old: Meta | undefined): readonly string[] =>
+  finalizers
+    .filter((name) => !name.includes('/') && !standardFinalizers.has(name) && old?.finalizers?.includes(name) !== true)
+    .map(
+      (name) =>
+        `metadata.finalizers: ${JSON.stringify(name)}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`,
+    );
 
 /** Without the keys that are null: to Go's decoder they are absent. */
 export function dropNulls(value: Json): Json {

@@ -5,9 +5,11 @@ import { invalidValue } from '../schema/field-error.ts';
 import { validate } from '../schema/validate.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { timestampOf, withMeta, type ApiObject, type Meta } from './api-object.ts';
+import { embeddedErrors } from './embedded-objects.ts';
 import { metadataErrors } from './metadata.ts';
+import { scaleErrors } from './scale.ts';
 import { nameSuffix, randomUuid } from './random-id.ts';
-import { alreadyExists, badRequest, conflict, forbidden, invalid, notFound } from './status-error.ts';
+import { alreadyExists, badRequest, conflict, deletionConflict, forbidden, invalid, notFound, StatusError } from './status-error.ts';
 
 export interface WriteOptions {
   readonly dryRun?: boolean;
@@ -68,11 +70,11 @@ export class ObjectWriter {
       throw badRequest(`the namespace of the provided object does not match the namespace sent on the request`);
     }
     if (stringAt(sent, 'resourceVersion') !== undefined && stringAt(sent, 'resourceVersion') !== '') {
-      throw badRequest('resourceVersion should not be set on objects to be created');
+      throw new StatusError(500, 'InternalError', 'resourceVersion should not be set on objects to be created');
     }
     const name = this.#nameOf(resource, namespace, sent);
     const metadata: Meta = {
-      ...without(sent, 'selfLink', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'managedFields'),
+      ...withoutEmpty(sent, 'selfLink', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'managedFields'),
       ...(namespace === undefined ? {} : { namespace }),
       name,
       uid: randomUuid(this.#random),
@@ -86,8 +88,9 @@ export class ObjectWriter {
     this.#check(resource, complete, undefined);
     const initial = resource.initial?.(complete) ?? complete;
     if (namespace !== undefined) this.#checkNamespace(resource, namespace, name);
-    if (this.#store.get(resource.key, namespace ?? '', name) !== undefined) throw alreadyExists(resource, name);
-    return options.dryRun === true ? initial : this.#store.put(resource.key, initial).object;
+    const present = this.#store.get(resource.key, namespace ?? '', name)?.object.metadata;
+    if (present !== undefined) throw alreadyExists(resource, name, present.deletionTimestamp !== undefined);
+    return options.dryRun === true ? withMeta(initial, { resourceVersion: undefined }) : this.#store.put(resource.key, initial).object;
   }
 
   #nameOf(resource: ApiResource, namespace: string | undefined, sent: JsonObject): string {
@@ -114,6 +117,8 @@ export class ObjectWriter {
   #check(resource: ApiResource, object: ApiObject, old: ApiObject | undefined): void {
     const errors = [
       ...metadataErrors(object, resource, old),
+      ...(resource.builtin ? [] : embeddedErrors(without(object, 'metadata'), resource.schema)),
+      ...scaleErrors(object, resource),
       ...(resource.builtin
         ? []
         : validate(without(object, 'metadata'), resource.schema, '', old === undefined ? undefined : without(old, 'metadata'))),
@@ -134,7 +139,10 @@ export class ObjectWriter {
    */
   update(resource: ApiResource, old: ApiObject, sent: JsonObject, part: Part, options: WriteOptions = {}): ApiObject {
     const merged = this.#merge(resource, old, sent, part);
-    const next = options.managedFields === undefined ? merged : withMeta(merged, { managedFields: options.managedFields });
+    const { managedFields } = options;
+    // An empty list: nobody's any more.
+    const next =
+      managedFields === undefined ? merged : withMeta(merged, { managedFields: managedFields.length === 0 ? undefined : managedFields });
     if (equal(next, old)) return old;
     const changed = resource.hasGeneration && part === 'main' && !equal(generationPart(next, resource), generationPart(old, resource));
     const versioned = changed ? withMeta(next, { generation: (old.metadata.generation ?? 0) + 1 }) : next;
@@ -160,7 +168,7 @@ export class ObjectWriter {
       ...sent,
       apiVersion: old.apiVersion,
       kind: old.kind,
-      metadata: { ...without(free, 'selfLink'), ...kept } as Meta,
+      metadata: { ...withoutEmpty(free, 'selfLink'), ...kept } as Meta,
     };
     return resource.hasStatus ? withStatus(next, old['status']) : next;
   }
@@ -173,7 +181,7 @@ export class ObjectWriter {
     }
     const sentNamespace = stringAt(metadata, 'namespace');
     if (sentNamespace !== undefined && sentNamespace !== '' && sentNamespace !== namespace) {
-      throw badRequest(`the namespace of the object (${sentNamespace}) does not match the namespace on the URL (${namespace ?? ''})`);
+      throw badRequest('the namespace of the provided object does not match the namespace sent on the request');
     }
     const sentUid = stringAt(metadata, 'uid');
     if (sentUid !== undefined && sentUid !== '' && sentUid !== uid) {
@@ -228,17 +236,29 @@ export class ObjectWriter {
 
   #checkPreconditions(resource: ApiResource, { name, uid, resourceVersion }: Meta, options: DeleteOptions): void {
     if (options.uid !== undefined && options.uid !== uid) {
-      throw conflict(resource, name, `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${uid}`);
-    }
-    if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
-      throw conflict(
+      throw deletionConflict(
         resource,
         name,
-        `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${resourceVersion}`,
+        `the UID in the precondition (${options.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
+      );
+    }
+    if (options.resourceVersion !== undefined && options.resourceVersion !== resourceVersion) {
+      throw deletionConflict(
+        resource,
+        name,
+        `the ResourceVersion in the precondition (${options.resourceVersion}) does not match the ResourceVersion in record (${resourceVersion}). The object might have been modified`,
       );
     }
   }
 }
+
+/** Maps and lists of metadata that are empty are left out, as Go's encoder does. */
+const withoutEmpty = (metadata: JsonObject, ...keys: readonly string[]): JsonObject =>
+  Object.fromEntries(
+    Object.entries(metadata).filter(
+      ([key, value]) => !keys.includes(key) && !(typeof value === 'object' && value !== null && Object.keys(value).length === 0),
+    ),
+  );
 
 const withStatus = (object: ApiObject, status: Json | undefined): ApiObject => {
   if (status !== undefined) return { ...object, status };

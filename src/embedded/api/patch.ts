@@ -1,10 +1,11 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import { parse as parseYaml } from 'yaml';
 import { isArray, isObject, type Json, type JsonObject } from '../json/json.ts';
+import { shapeOf } from '../json/duplicate-keys.ts';
 import { mergeObject } from '../json/merge-patch.ts';
 import { strategicMergePatch } from '../json/strategic-merge.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
-import { badRequest, StatusError, unsupportedMediaType } from './status-error.ts';
+import { badRequest, StatusError, tooLarge, unsupportedMediaType } from './status-error.ts';
 
 export const patchTypes = {
   json: 'application/json-patch+json',
@@ -13,9 +14,24 @@ export const patchTypes = {
   apply: 'application/apply-patch+yaml',
 } as const;
 
+/** Deeper than any object of use, and less deep than the stack of what walks over it. */
+const maxDepth = 1000;
+
+/** Counts brackets, in texts too: it may take a text for too deep that has a thousand more opened than closed in its strings. */
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  for (const [bracket] of text.matchAll(/[{}[\]]/g)) {
+    depth += bracket === '{' || bracket === '[' ? 1 : -1;
+    if (depth > maxDepth) return shapeOf(text).depth > maxDepth;
+  }
+  return false;
+}
+
 export function parseJson(text: string): Json {
   try {
-    return JSON.parse(text) as Json;
+    const value = JSON.parse(text) as Json;
+    if (isTooDeep(text)) throw new RangeError('exceeded max depth');
+    return value;
   } catch (error) {
     throw badRequest(`error decoding the body: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -52,21 +68,26 @@ function objectIn(text: string): JsonObject {
 
 const maxOperations = 10_000;
 
+/** Kubernetes' patches replace members that are not there, against RFC 6902. */
+function addedWhereAbsent(operation: Operation, document: unknown): Operation {
+  if (operation.op !== 'replace') return operation;
+  const keys = operation.path.split('/').slice(1);
+  const last = keys.pop()?.replaceAll('~1', '/').replaceAll('~0', '~');
+  const parent: unknown = jsonPatch.getValueByPointer(document, keys.map((key) => `/${key}`).join(''));
+  return isObject(parent) && last !== undefined && !Object.hasOwn(parent, last) ? { ...operation, op: 'add' } : operation;
+}
+
 function jsonPatched(object: JsonObject, operations: Json): JsonObject {
   if (!isArray(operations)) throw badRequest('the patch must be a list of operations');
   if (operations.length > maxOperations) {
-    throw new StatusError(
-      413,
-      'RequestEntityTooLarge',
-      `The allowed maximum operations in a JSON patch is ${maxOperations}, got ${operations.length}`,
-    );
+    throw tooLarge(`The allowed maximum operations in a JSON patch is ${maxOperations}, got ${operations.length}`);
   }
   try {
-    const copy = structuredClone(object);
-    const { newDocument } = jsonPatch.applyPatch(copy, structuredClone(operations) as unknown as Operation[], true, true, true);
-    return newDocument;
+    let document: unknown = structuredClone(object);
+    for (const operation of structuredClone(operations) as unknown as Operation[])
+      document = jsonPatch.applyOperation(document, addedWhereAbsent(operation, document), true, true, true).newDocument;
+    return document as JsonObject;
   } catch (error) {
-    const [why = ''] = (error instanceof Error ? error.message : String(error)).split('\n');
-    throw new StatusError(422, 'Invalid', `the server rejected our request due to an error in our request: ${why}`);
+    throw new StatusError(422, 'Invalid', 'the server rejected our request due to an error in our request', undefined, { cause: error });
   }
 }

@@ -43,6 +43,8 @@ export function logResponse(pod: ApiObject, query: URLSearchParams, logs: PodLog
     signal,
   });
   if (stream === undefined) {
+    // Nobody has it yet, so there is nobody to ask.
+    if (stringAt(pod['spec'], 'nodeName') === undefined) return { status: 204, headers: {}, body: '' };
     throw new StatusError(
       400,
       'BadRequest',

@@ -7,6 +7,9 @@ import type { PlaneResponse } from './request.ts';
 
 const success = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 
+/** What conflicts of a binding are about. */
+const binding = { group: '', plural: 'pods/binding', kind: 'Binding' };
+
 const podIn = ({ context, resource, path }: ResourceRequest): ApiObject => context.writer.get(resource, path.namespace, path.name ?? '');
 
 /** POST pods/{name}/binding: a scheduler has chosen the node. */
@@ -21,10 +24,10 @@ export function bind(scope: ResourceRequest): PlaneResponse {
   if (wantedUid !== undefined && wantedUid !== uid)
     throw conflict(resource, name, `Precondition failed: UID in precondition: ${wantedUid}, UID in object meta: ${uid}`);
   if (pod.metadata.deletionTimestamp !== undefined)
-    throw conflict(resource, name, `pod ${name} is being deleted, cannot be assigned to a host`);
+    throw conflict(binding, name, `pod ${name} is being deleted, cannot be assigned to a host`);
   const spec = objectAt(pod, 'spec') ?? {};
   const present = stringAt(spec, 'nodeName');
-  if (present !== undefined) throw conflict(resource, name, `pod ${name} is already assigned to node "${present}"`);
+  if (present !== undefined) throw conflict(binding, name, `pod ${name} is already assigned to node "${present}"`);
   context.writer.store(resource, { ...pod, spec: { ...spec, nodeName: node }, status: scheduled(pod, timestampOf(context.clock.now())) });
   return jsonResponse(201, success);
 }

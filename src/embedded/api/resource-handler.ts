@@ -2,20 +2,33 @@ import { parseVersion, listPage } from './list.ts';
 import { representationOf } from '../output/representation.ts';
 import { negotiate } from '../output/media-type.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
-import { isObject, numberAt, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
+import { isObject, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
 import type { PlaneContext } from './context.ts';
-import { decode, type FieldValidation } from './decode.ts';
+import { decode, unknownFields } from './decode.ts';
 import { applied } from '../apply/server-side-apply.ts';
+import { checkTyped } from '../apply/typed.ts';
 import { managersAfterUpdate } from '../apply/managed-fields.ts';
-import type { DeleteOptions, Part } from './object-writer.ts';
+import { finalizerWarnings } from './metadata.ts';
+import type { Part } from './object-writer.ts';
+import {
+  applyManagerOf,
+  checkListOptions,
+  deleteOptions,
+  fieldManagerOf,
+  isTrue,
+  refuseForce,
+  validationOf,
+  writeOptions,
+} from './options.ts';
 import { parseJson, parseYamlBody, patched, patchTypes } from './patch.ts';
 import type { PlaneRequest, PlaneResponse, ResourcePath } from './request.ts';
 import { deletedStatus, jsonResponse } from './respond.ts';
 import { scaleOf, withScale } from './scale.ts';
 import { selectionOf } from './selection.ts';
-import { badRequest, invalid, methodNotAllowed, notFound, StatusError, unsupportedMediaType } from './status-error.ts';
-import { required } from '../schema/field-error.ts';
+import { badRequest, invalid, methodNotAllowed, notFound, unsupportedMediaType } from './status-error.ts';
+import { shapeOf } from '../json/duplicate-keys.ts';
+import { invalidValue } from '../schema/field-error.ts';
 
 /** Everything about one request to one kind. */
 export interface ResourceRequest {
@@ -32,39 +45,35 @@ const minWatchSeconds = 1800;
 
 const contentTypeOf = ({ headers }: PlaneRequest): string => headers?.['content-type']?.split(';')[0]?.trim() ?? '';
 
-const dryRunOf = (values: readonly string[]): boolean => {
-  const wrong = values.find((value) => value !== 'All' && value !== '');
-  if (wrong !== undefined) throw badRequest(`Invalid value: ${JSON.stringify(wrong)}: dryRun: Unsupported value: supported values: "All"`);
-  return values.includes('All');
-};
-
-const writeOptions = ({ query }: ResourceRequest) => ({ dryRun: dryRunOf(query.getAll('dryRun')) });
-
-function validationOf({ query }: ResourceRequest): FieldValidation {
-  const value = query.get('fieldValidation');
-  if (value === null || value === '') return 'Warn';
-  if (value === 'Strict' || value === 'Warn' || value === 'Ignore') return value;
-  throw badRequest(
-    `Invalid value: ${JSON.stringify(value)}: fieldValidation: Unsupported value: supported values: "Ignore", "Strict", "Warn"`,
-  );
-}
-
 /** The manager that a write without a name of its own is put down to: the client's program. */
-const managerOf = (scope: ResourceRequest): string =>
-  scope.query.get('fieldManager') ?? scope.request.headers?.['user-agent']?.split('/')[0]?.slice(0, 128) ?? 'unknown';
+const managerOf = ({ query, request }: ResourceRequest): string => {
+  const named = fieldManagerOf(query, request.method);
+  return named !== '' ? named : (request.headers?.['user-agent']?.split('/')[0]?.slice(0, 128) ?? 'unknown');
+};
 
 export const bodyOf = ({ request }: ResourceRequest): Json => parseBody(request);
 
 export function parseBody(request: PlaneRequest): Json {
   const { body = '' } = request;
   const type = contentTypeOf(request);
-  if (type === '' || type === 'application/json' || type === 'text/plain') return parseJson(body);
+  if (type === '' || type === 'application/json') return parseJson(body);
   if (type === 'application/yaml' || type === 'text/yaml' || type === 'application/x-yaml') return parseYamlBody(body);
   throw unsupportedMediaType(['application/json', 'application/yaml']);
 }
 
 const decoded = (scope: ResourceRequest, body: Json): JsonObject =>
-  decode(body, scope.resource, { validation: validationOf(scope), warn: (text) => scope.warnings.push(text) });
+  decode(body, scope.resource, {
+    validation: validationOf(scope.query, scope.request.method),
+    warn: (text) => scope.warnings.push(text),
+    duplicates: duplicatesIn(scope),
+  });
+
+/** Keys that the body has twice; of what is computed from it, nobody can say. */
+function duplicatesIn({ request, query }: ResourceRequest): readonly string[] {
+  const { body = '', method } = request;
+  if (method === 'PATCH' || validationOf(query, method) === 'Ignore' || !body.startsWith('{')) return [];
+  return shapeOf(body).duplicates;
+}
 
 const representation = ({ resource, context, query, request }: ResourceRequest) =>
   representationOf({ resource, clock: context.clock, includeObject: query.get('includeObject'), accept: request.headers?.['accept'] });
@@ -81,6 +90,7 @@ const nameIn = ({ path }: ResourceRequest): string => path.name ?? '';
 export function list(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   if (isTrue(query.get('watch'))) return watch(scope);
+  checkListOptions(query, false);
   const selection = selectionOf(resource, path.namespace, query);
   const { items, metadata } = listPage(context.store, resource, selection, query);
   const form = representation(scope);
@@ -91,20 +101,12 @@ export function list(scope: ResourceRequest): PlaneResponse {
   };
 }
 
-const isTrue = (text: string | null): boolean => text === 'true' || text === '1' || text === '';
-
 function watch(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   const form = representation(scope);
   const sendInitial = isTrue(query.get('sendInitialEvents') ?? 'false');
   const bookmarks = isTrue(query.get('allowWatchBookmarks') ?? 'false');
-  if (sendInitial && query.get('resourceVersionMatch') !== 'NotOlderThan') {
-    throw new StatusError(
-      422,
-      'Invalid',
-      'ListOptions.meta.k8s.io "" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
-    );
-  }
+  checkListOptions(query, true);
   const version = parseVersion(query.get('resourceVersion'));
   const seconds = Number(query.get('timeoutSeconds') ?? 0);
   const timeoutMs = seconds > 0 ? seconds * 1000 : (minWatchSeconds + context.random() * minWatchSeconds) * 1000;
@@ -112,12 +114,19 @@ function watch(scope: ResourceRequest): PlaneResponse {
     resource,
     selection: selectionOf(resource, path.namespace, query, path.name),
     representation: form,
-    version: sendInitial || version === 0 ? undefined : version,
+    version: startOf(context, sendInitial, query.get('sendInitialEvents') !== null, version),
     bookmarks,
     markInitial: sendInitial && bookmarks,
     timeoutMs: Math.min(timeoutMs, maxWatchMs),
   });
   return { status: 200, headers: { 'content-type': form.contentType }, body: stream };
+}
+
+/** From which version a watch tells of changes; undefined: from the present state, which it tells of first. */
+function startOf({ store }: PlaneContext, sendInitial: boolean, said: boolean, version: number | undefined): number | undefined {
+  if (sendInitial) return undefined;
+  if (version !== undefined && version !== 0) return version;
+  return said ? store.revision : undefined;
 }
 
 /** GET of one object. */
@@ -129,12 +138,16 @@ export function create(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path } = scope;
   const body = bodyOf(scope);
   const namespace = resource.namespaced ? path.namespace : undefined;
-  if (resource.namespaced && namespace === undefined) {
-    const name = stringAt(objectAt(body, 'metadata'), 'name') ?? '';
-    throw invalid(resource, name, [required('metadata.namespace', 'an empty namespace may not be set during creation')]);
-  }
+  if (resource.namespaced && namespace === undefined) throw methodNotAllowed();
   negotiate(scope.request.headers?.['accept']);
-  return objectResponse(scope, 201, context.writer.create(resource, namespace, decoded(scope, body), writeOptions(scope)));
+  fieldManagerOf(scope.query, scope.request.method);
+  const made = context.writer.create(resource, namespace, decoded(scope, body), writeOptions(scope.query, scope.request.method));
+  warnOfFinalizers(scope, made, undefined);
+  return objectResponse(scope, 201, made);
+}
+
+function warnOfFinalizers({ resource, warnings }: ResourceRequest, object: ApiObject, old: ApiObject | undefined): void {
+  if (!resource.builtin) warnings.push(...finalizerWarnings(object.metadata, old?.metadata));
 }
 
 const partOf = ({ path }: ResourceRequest): Part => (path.subresource === 'status' ? 'status' : 'main');
@@ -142,10 +155,12 @@ const partOf = ({ path }: ResourceRequest): Part => (path.subresource === 'statu
 function update(scope: ResourceRequest, old: ApiObject, sent: JsonObject, part: Part): ApiObject {
   const { context, resource } = scope;
   const managedFields = managersAfterUpdate(old, sent, { manager: managerOf(scope), resource, part, nowMs: context.clock.now() });
-  return context.writer.update(resource, old, sent, part, {
-    ...writeOptions(scope),
+  const updated = context.writer.update(resource, old, sent, part, {
+    ...writeOptions(scope.query, scope.request.method),
     ...(managedFields === undefined ? {} : { managedFields }),
   });
+  warnOfFinalizers(scope, updated, old);
+  return updated;
 }
 
 /** PUT of an object or of its status. */
@@ -162,8 +177,14 @@ export function patch(scope: ResourceRequest): PlaneResponse {
   const { resource } = scope;
   const type = contentTypeOf(scope.request);
   if (type === patchTypes.apply) return apply(scope);
+  refuseForce(scope.query);
   const old = objectIn(scope);
   const result = patched(old, type, scope.request.body ?? '', resource);
+  const unknown = validationOf(scope.query, 'PATCH') === 'Strict' ? unknownFields(result, resource) : [];
+  if (unknown.length > 0) {
+    const texts = unknown.map((field) => `unknown field ${JSON.stringify(field)}`);
+    throw invalid(resource, nameIn(scope), [invalidValue('patch', scope.request.body ?? '', `strict decoding error: ${texts.join(', ')}`)]);
+  }
   const sent = decoded(scope, result);
   return objectResponse(scope, 200, update(scope, old, sent, partOf(scope)));
 }
@@ -171,21 +192,18 @@ export function patch(scope: ResourceRequest): PlaneResponse {
 /** Server-side apply: creates what is not there. */
 function apply(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
-  const manager = query.get('fieldManager') ?? '';
-  if (manager === '') {
-    throw new StatusError(
-      422,
-      'Invalid',
-      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
-    );
-  }
+  const manager = applyManagerOf(query);
   const body = parseYamlBody(scope.request.body ?? '');
   if (!isObject(body)) throw badRequest('the configuration must be an object');
   const name = nameIn(scope);
   const sentName = stringAt(objectAt(body, 'metadata'), 'name');
   if (sentName !== undefined && sentName !== name)
     throw badRequest(`the name of the object (${sentName}) does not match the name on the URL (${name})`);
+  if (objectAt(body, 'metadata')?.['managedFields'] !== undefined) throw badRequest('metadata.managedFields must be nil');
   // Checked as it is sent, so that a mistake in it is not taken for one in the object.
+  if (stringAt(body, 'kind') === undefined || stringAt(body, 'apiVersion') === undefined)
+    throw badRequest(`the object provided is unrecognized (must be of type ${resource.kind}): apiVersion and kind are required`);
+  checkTyped(body, resource);
   decoded(scope, body);
   const part = partOf(scope);
   const old = context.store.get(resource.key, path.namespace ?? '', name)?.object;
@@ -193,7 +211,7 @@ function apply(scope: ResourceRequest): PlaneResponse {
   const force = isTrue(query.get('force') ?? 'false');
   const { object, managedFields } = applied({ old, config: body, manager, force, resource, part, nowMs: context.clock.now() });
   const complete = decoded(scope, object);
-  const options = writeOptions(scope);
+  const options = writeOptions(scope.query, scope.request.method);
   if (old !== undefined)
     return objectResponse(scope, 200, context.writer.update(resource, old, complete, part, { ...options, managedFields }));
   const metadata = { ...objectAt(complete, 'metadata'), name };
@@ -204,36 +222,8 @@ function apply(scope: ResourceRequest): PlaneResponse {
   );
 }
 
-const policies = ['Background', 'Foreground', 'Orphan'];
-
-/** Options of a deletion stand in the body, or in the query as older clients send them. */
-function deleteOptions(scope: ResourceRequest): DeleteOptions {
-  const { query, request } = scope;
-  const sent = request.body === undefined || request.body.trim() === '' ? {} : bodyOf(scope);
-  const preconditions = objectAt(sent, 'preconditions');
-  const uid = stringAt(preconditions, 'uid');
-  const resourceVersion = stringAt(preconditions, 'resourceVersion');
-  const grace =
-    numberAt(sent, 'gracePeriodSeconds') ??
-    (query.get('gracePeriodSeconds') === null ? undefined : Number(query.get('gracePeriodSeconds')));
-  const orphans = isObject(sent) ? sent['orphanDependents'] : undefined;
-  const policy = stringAt(sent, 'propagationPolicy') ?? query.get('propagationPolicy') ?? (orphans === true ? 'Orphan' : undefined);
-  if (policy !== undefined && !policies.includes(policy)) {
-    throw new StatusError(
-      422,
-      'Invalid',
-      `DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan", "nil"`,
-    );
-  }
-  const dryRun = isObject(sent) && Array.isArray(sent['dryRun']) ? sent['dryRun'].map(String) : query.getAll('dryRun');
-  return {
-    dryRun: dryRunOf(dryRun),
-    ...(uid === undefined ? {} : { uid }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
-    ...(grace === undefined ? {} : { gracePeriodSeconds: grace }),
-    ...(policy === undefined ? {} : { propagationPolicy: policy }),
-  };
-}
+const deleteBody = (scope: ResourceRequest): Json =>
+  scope.request.body === undefined || scope.request.body.trim() === '' ? {} : bodyOf(scope);
 
 /** Kinds whose deletion is answered with the object, gone or not. */
 const returnDeleted: ReadonlySet<string> = new Set(['/pods', '/persistentvolumeclaims', '/services', '/serviceaccounts']);
@@ -241,7 +231,7 @@ const returnDeleted: ReadonlySet<string> = new Set(['/pods', '/persistentvolumec
 /** DELETE of one object. */
 export function remove(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
-  const { object, gone } = context.writer.delete(resource, objectIn(scope), deleteOptions(scope));
+  const { object, gone } = context.writer.delete(resource, objectIn(scope), deleteOptions(scope.query, deleteBody(scope)));
   if (!gone || returnDeleted.has(resource.key)) return objectResponse(scope, 200, object);
   return jsonResponse(
     200,
@@ -254,7 +244,7 @@ export function removeAll(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   const selection = selectionOf(resource, path.namespace, query);
   const { items, metadata } = listPage(context.store, resource, selection, query);
-  const options = deleteOptions(scope);
+  const options = deleteOptions(query, deleteBody(scope));
   for (const { object } of items) context.writer.delete(resource, object, options);
   const form = representation(scope);
   return { status: 200, headers: { 'content-type': form.contentType }, body: form.list(items, metadata) };

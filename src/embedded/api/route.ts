@@ -95,8 +95,7 @@ function resourceResponse(context: PlaneContext, path: string, request: PlaneReq
   const query = request.query ?? emptyQuery;
   if (resource === undefined) {
     const review = request.method === 'POST' ? reviewResponse(parsed.group, parsed.plural, () => handler.parseBody(request)) : undefined;
-    if (review === undefined) throw noSuchResource();
-    return review;
+    return review ?? unknownKind(context, parsed);
   }
   if (!isAddressed(resource, parsed)) throw noSuchResource();
   const methods = methodsFor(resource, parsed);
@@ -106,6 +105,13 @@ function resourceResponse(context: PlaneContext, path: string, request: PlaneReq
   const warnings: string[] = [];
   const response = handle({ context, request, resource, path: parsed, query, warnings });
   return warnings.length === 0 ? response : { ...response, headers: { ...response.headers, warning: warnings.map(warning).join(', ') } };
+}
+
+/** A group that is served knows its kinds; of any other, this server knows no path. */
+function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePath): PlaneResponse {
+  const served = registry.all().some((resource) => resource.builtin && resource.group === group && resource.version === version);
+  if (served) throw noSuchResource();
+  return textResponse(404, '404 page not found\n');
 }
 
 /** An object of a namespaced kind is addressed in its namespace, one of another kind is not. */

@@ -1,8 +1,7 @@
 import { numberAt, objectAt, valueAt, withValueAt, type JsonObject } from '../json/json.ts';
-import type { ScalePaths } from '../registry/api-resource.ts';
-import { invalidValue } from '../schema/field-error.ts';
+import type { ApiResource, ScalePaths } from '../registry/api-resource.ts';
+import { invalidValue, type FieldError } from '../schema/field-error.ts';
 import type { ApiObject } from './api-object.ts';
-import { invalid } from './status-error.ts';
 
 /** `autoscaling/v1 Scale` of an object. */
 export function scaleOf(object: ApiObject, paths: ScalePaths) {
@@ -18,13 +17,22 @@ export function scaleOf(object: ApiObject, paths: ScalePaths) {
   };
 }
 
+const maxReplicas = 2_147_483_647;
+
+/** The numbers that a Scale shows must be some that it can hold. The dot in front of the path is Kubernetes'. */
+export function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldError[] {
+  return (scale === undefined ? [] : [scale.spec, scale.status]).flatMap((path) => {
+    const replicas = valueAt(object, path);
+    if (typeof replicas !== 'number') return [];
+    const field = `.${path.join('.')}`;
+    if (replicas < 0) return [invalidValue(field, replicas, 'should be a non-negative integer')];
+    return replicas > maxReplicas ? [invalidValue(field, replicas, `should be less than or equal to ${maxReplicas}`)] : [];
+  });
+}
+
 /** The object with the number of replicas that a Scale asks for. Its metadata is the Scale's: a version in it is a precondition. */
 export function withScale(object: ApiObject, scale: JsonObject, paths: ScalePaths): JsonObject {
   const replicas = numberAt(scale['spec'], 'replicas') ?? 0;
-  if (!Number.isInteger(replicas) || replicas < 0) {
-    const subject = { group: 'autoscaling', plural: 'scales', kind: 'Scale' };
-    throw invalid(subject, object.metadata.name, [invalidValue('spec.replicas', replicas, 'must be greater than or equal to 0')]);
-  }
   const { name, namespace, uid, resourceVersion } = objectAt(scale, 'metadata') ?? {};
   const claimed = Object.fromEntries(Object.entries({ name, namespace, uid, resourceVersion }).filter(([, value]) => value !== undefined));
   return { ...withValueAt(object, paths.spec, replicas), metadata: { ...object.metadata, ...claimed } };

@@ -21,19 +21,28 @@ export class StatusError extends Error {
   readonly code: number;
   readonly reason: string;
   readonly details: StatusDetails | undefined;
+  /** Where a list that has expired can go on. */
+  readonly continueToken: string | undefined;
 
-  constructor(code: number, reason: string, message: string, details?: StatusDetails, options?: ErrorOptions) {
+  constructor(
+    code: number,
+    reason: string,
+    message: string,
+    details?: StatusDetails,
+    options?: ErrorOptions & { readonly continueToken?: string },
+  ) {
     super(message, options);
     this.code = code;
     this.reason = reason;
     this.details = details;
+    this.continueToken = options?.continueToken;
   }
 
   get status() {
     return {
       kind: 'Status',
       apiVersion: 'v1',
-      metadata: {},
+      metadata: this.continueToken === undefined ? {} : { continue: this.continueToken },
       status: 'Failure',
       message: this.message,
       ...(this.reason === '' ? {} : { reason: this.reason }),
@@ -49,8 +58,13 @@ const detailsOf = ({ group, plural }: Subject, name: string): StatusDetails => (
 export const notFound = (subject: Subject, name: string): StatusError =>
   new StatusError(404, 'NotFound', `${qualified(subject.plural, subject.group)} "${name}" not found`, detailsOf(subject, name));
 
-export const alreadyExists = (subject: Subject, name: string): StatusError =>
-  new StatusError(409, 'AlreadyExists', `${qualified(subject.plural, subject.group)} "${name}" already exists`, detailsOf(subject, name));
+export const alreadyExists = (subject: Subject, name: string, deleting: boolean): StatusError =>
+  new StatusError(
+    409,
+    'AlreadyExists',
+    `${deleting ? 'object is being deleted: ' : ''}${qualified(subject.plural, subject.group)} "${name}" already exists`,
+    detailsOf(subject, name),
+  );
 
 export const conflict = (
   subject: Subject,
@@ -63,6 +77,14 @@ export const conflict = (
     `Operation cannot be fulfilled on ${qualified(subject.plural, subject.group)} "${name}": ${why}`,
     detailsOf(subject, name),
   );
+
+/** The refusal of a deletion whose preconditions do not hold; it names the kind, not the plural. */
+export const deletionConflict = ({ kind, group }: Subject, name: string, why: string): StatusError =>
+  new StatusError(409, 'Conflict', `Operation cannot be fulfilled on ${qualified(kind, group)} "${name}": ${why}`, {
+    name,
+    ...(group === '' ? {} : { group }),
+    kind,
+  });
 
 export function invalid(subject: Subject, name: string, errors: readonly FieldError[]): StatusError {
   const texts = errors.map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
@@ -82,7 +104,8 @@ export const forbidden = (subject: Subject, name: string, why: string, cause?: {
     ...(cause === undefined ? {} : { causes: [cause] }),
   });
 export const unauthorized = (): StatusError => new StatusError(401, 'Unauthorized', 'Unauthorized');
-export const expired = (message: string): StatusError => new StatusError(410, 'Expired', message);
+export const expired = (message: string, continueToken?: string): StatusError =>
+  new StatusError(410, 'Expired', message, undefined, continueToken === undefined ? {} : { continueToken });
 export const noSuchResource = (): StatusError => new StatusError(404, 'NotFound', 'the server could not find the requested resource', {});
 export const methodNotAllowed = (): StatusError =>
   new StatusError(405, 'MethodNotAllowed', 'the server does not allow this method on the requested resource', {});
@@ -94,7 +117,7 @@ export const unsupportedMediaType = (accepted: readonly string[]): StatusError =
     'UnsupportedMediaType',
     `the body of the request was in an unknown format - accepted media types include: ${accepted.join(', ')}`,
   );
-export const bodyTooLarge = (): StatusError => new StatusError(413, 'RequestEntityTooLarge', 'the request body is too large');
+export const tooLarge = (why: string): StatusError => new StatusError(413, 'RequestEntityTooLarge', `Request entity too large: ${why}`);
 export const tooLargeVersion = (wanted: number, present: number): StatusError =>
   new StatusError(504, 'Timeout', `Too large resource version: ${wanted}, current: ${present}`, {
     retryAfterSeconds: 1,

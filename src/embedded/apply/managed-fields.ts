@@ -1,6 +1,6 @@
 import type { ApiObject } from '../api/api-object.ts';
 import { timestampOf } from '../api/api-object.ts';
-import { equal, isObject, objectAt, stringAt, without, type JsonArray, type JsonObject } from '../json/json.ts';
+import { arrayAt, equal, isObject, objectAt, stringAt, without, type JsonArray, type JsonObject } from '../json/json.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { elementsOf, fieldsOf, fromFieldsV1, toFieldsV1, valueAtPath, type FieldSet } from './field-set.ts';
 import type { Place } from './list-keys.ts';
@@ -78,6 +78,9 @@ const isManager = (entry: ManagerEntry, writer: Writer, operation: ManagerEntry[
 export function managersAfterUpdate(old: ApiObject, sent: JsonObject, writer: Writer): JsonArray | undefined {
   const present = old.metadata.managedFields;
   if (present === undefined) return undefined;
+  const [first, ...more] = arrayAt(objectAt(sent, 'metadata'), 'managedFields');
+  // The way to say so: a list with nothing in it.
+  if (isObject(first) && more.length === 0 && Object.keys(first).length === 0) return [];
   const { resource, part } = writer;
   const before = ownable(old, part, resource.hasStatus);
   const after = ownable(sent, part, resource.hasStatus);

@@ -70,8 +70,16 @@ function conflictsOf(
   if (conflicts.length === 0 || force) return conflicts.map(({ path }) => path);
   const named = (entry: ManagerEntry) =>
     `conflict with "${entry.manager}"${entry.operation === 'Update' ? ` using ${entry.apiVersion}` : ''}`;
-  const texts = conflicts.map(({ entry, path }) => `${named(entry)}: ${shownPath(path)}`);
-  const summary = texts.length === 1 ? `1 conflict: ${texts[0] ?? ''}` : `${texts.length} conflicts: ${texts.join('\n')}`;
+  const [only] = conflicts;
+  const summary =
+    conflicts.length === 1 && only !== undefined
+      ? `1 conflict: ${named(only.entry)}: ${shownPath(only.path)}`
+      : `${conflicts.length} conflicts: ${[...Map.groupBy(conflicts, ({ entry }) => entry)]
+          .map(
+            ([entry, own]) =>
+              `${named(entry).replace('conflict', 'conflicts')}:${own.map(({ path }) => `\n- ${shownPath(path)}`).join('')}`,
+          )
+          .join('\n')}`;
   throw new StatusError(409, 'Conflict', `Apply failed with ${summary}`, {
     causes: conflicts.map(({ entry, path }) => ({ reason: 'FieldManagerConflict', message: named(entry), field: shownPath(path) })),
   });

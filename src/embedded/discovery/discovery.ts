@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { parseAccept } from '../output/media-type.ts';
 import { noSuchResource } from '../api/status-error.ts';
 import { jsonResponse } from '../api/respond.ts';
@@ -9,7 +10,14 @@ const versionOf = ({ group, version }: DiscoveredGroup) => ({ groupVersion: grou
 
 const optional = (key: string, values: readonly string[]) => (values.length > 0 ? { [key]: values } : {});
 
-const legacyEntries = ({ plural, singular, namespaced, kind, verbs, shortNames, categories, subresources }: DiscoveredResource) => [
+/** Clients compare it alone: that it differs where the stored version does. */
+const storageHash = (group: string, version: string, kind: string): string =>
+  createHash('sha256').update(`${group}/${version}/${kind}`).digest().subarray(0, 8).toString('base64');
+
+const legacyEntries = (
+  { group, version }: DiscoveredGroup,
+  { plural, singular, namespaced, kind, verbs, shortNames, categories, subresources }: DiscoveredResource,
+) => [
   {
     name: plural,
     singularName: singular,
@@ -18,6 +26,7 @@ const legacyEntries = ({ plural, singular, namespaced, kind, verbs, shortNames, 
     verbs,
     ...optional('shortNames', shortNames),
     ...optional('categories', categories),
+    storageVersionHash: storageHash(group, version, kind),
   },
   ...subresources.map((part) => ({
     name: `${plural}/${part.name}`,
@@ -36,7 +45,7 @@ function legacyResources(found: DiscoveredGroup | undefined) {
     kind: 'APIResourceList',
     apiVersion: 'v1',
     groupVersion: versionOf(found).groupVersion,
-    resources: found.resources.flatMap(legacyEntries),
+    resources: found.resources.flatMap((resource) => legacyEntries(found, resource)),
   };
 }
 

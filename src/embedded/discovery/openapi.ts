@@ -12,28 +12,47 @@ const metaName = 'V1ObjectMeta';
 
 const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
 
-const componentName = ({ group, version, kind }: ApiResource): string =>
-  `${(group === '' ? 'core' : group).split('.').reverse().join('.')}.${version}.${kind}`;
+/** Built-in kinds are called as Kubernetes calls them, by their package of Go. */
+const componentName = ({ group, version, kind, model }: ApiResource): string =>
+  model !== undefined && group !== 'apiextensions.k8s.io'
+    ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`
+    : `${(group === '' ? 'core' : group).split('.').reverse().join('.')}.${version}.${kind}`;
+
+const metaTypes: ReadonlySet<string> = new Set(
+  'ObjectMeta OwnerReference ManagedFieldsEntry LabelSelector LabelSelectorRequirement Condition'.split(' '),
+);
+
+/** The name of a type that kinds are made of, from that of its model (`V1PodSpec`). */
+function partName(model: string): string {
+  const [, version = 'V1', name = model] = /^(?:Core)?(V\d+[a-z0-9]*)(.+)$/.exec(model) ?? [];
+  if (metaTypes.has(name)) return `io.k8s.apimachinery.pkg.apis.meta.${version.toLowerCase()}.${name}`;
+  return `io.k8s.api.${name.startsWith('Lease') ? 'coordination' : 'core'}.${version.toLowerCase()}.${name}`;
+}
 
 /** The schemas of some kinds and of everything they refer to. */
 function components(resources: readonly ApiResource[]): Record<string, unknown> {
   const schemas: Record<string, unknown> = {};
   const pending = [metaName];
+  const refer = (name: string): string => {
+    pending.push(name);
+    return `${prefix}${partName(name)}`;
+  };
   for (const resource of resources) {
-    const schema =
-      resource.model === undefined ? customSchema(resource) : openApiOfBuiltin(resource.model, prefix, (name) => pending.push(name));
+    const schema = resource.model === undefined ? customSchema(resource) : openApiOfBuiltin(resource.model, refer);
     schemas[componentName(resource)] = { ...schema, 'x-kubernetes-group-version-kind': [groupVersionKind(resource)] };
   }
   for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
-    if (schemas[name] !== undefined) continue;
-    schemas[name] = name === 'V1JSONSchemaProps' ? { type: 'object' } : openApiOfBuiltin(name, prefix, (other) => pending.push(other));
+    schemas[partName(name)] ??= name === 'V1JSONSchemaProps' ? { type: 'object' } : openApiOfBuiltin(name, refer);
   }
   return schemas;
 }
 
 const customSchema = (resource: ApiResource): Schema => ({
   ...resource.schema,
-  properties: { ...resource.schema.properties, metadata: { $ref: `${prefix}${metaName}`, description: 'Standard object metadata.' } },
+  properties: {
+    ...resource.schema.properties,
+    metadata: { $ref: `${prefix}${partName(metaName)}`, description: 'Standard object metadata.' },
+  },
 });
 
 const queryParameter = (name: string, description: string) => ({
@@ -70,6 +89,12 @@ function pathsOf(resource: ApiResource): Record<string, unknown> {
       patch: operation('patch', true),
       delete: operation('delete', false),
     },
+    ...Object.fromEntries(
+      [...(resource.hasStatus ? ['status'] : []), ...(resource.scale === undefined ? [] : ['scale'])].map((part) => [
+        `${collection}/{name}/${part}`,
+        { get: operation('get', false), put: operation('put', true), patch: operation('patch', true) },
+      ]),
+    ),
   };
 }
 

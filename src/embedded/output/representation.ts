@@ -47,12 +47,15 @@ export function representationOf(options: Options): Representation {
 }
 
 const jsonForm = (resource: ApiResource): Representation => {
+  // Items of a typed list leave out what the list says of them all.
+  const itemText = ({ object, json }: Stored): string =>
+    resource.builtin ? JSON.stringify({ ...object, apiVersion: undefined, kind: undefined }) : json;
   const head = `{"kind":${JSON.stringify(resource.listKind)},"apiVersion":${JSON.stringify(apiVersionOf(resource))},"metadata":`;
   return {
     key: 'json',
     contentType: 'application/json',
     object: (object) => JSON.stringify(object),
-    list: (items, metadata) => `${head}${JSON.stringify(metadata)},"items":[${items.map(({ json }) => json).join(',')}]}`,
+    list: (items, metadata) => `${head}${JSON.stringify(metadata)},"items":[${items.map(itemText).join(',')}]}`,
     event: (object, json) => json ?? JSON.stringify(object),
   };
 };

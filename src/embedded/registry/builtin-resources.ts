@@ -2,10 +2,14 @@ import type { ApiObject } from '../api/api-object.ts';
 import { arrayAt, isObject, numberAt, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
 import { parseJsonPath } from '../json/json-path.ts';
 import { ageOf } from '../output/human-duration.ts';
-import { invalidValue, required, type FieldError } from '../schema/field-error.ts';
+import { invalidValue, type FieldError } from '../schema/field-error.ts';
 import type { ApiResource, ColumnWithCell } from './api-resource.ts';
 import { builtinSchema } from './builtin-schema.ts';
-import { podColumns, podDefaults, podErrors, podGraceSeconds, podInitial } from './pod.ts';
+import { claimDefaults, claimErrors, claimInitial } from './claim.ts';
+import { configMapErrors, secretDefaults, secretErrors } from './configuration.ts';
+import { leaseErrors } from './lease.ts';
+import { podColumns, podDefaults, podGraceSeconds, podInitial } from './pod.ts';
+import { podErrors } from './pod-validation.ts';
 import { ageColumn, nameColumn } from './printer-column.ts';
 
 type Special = Partial<Omit<ApiResource, 'selectableFields' | 'columns'>> & {
@@ -119,32 +123,11 @@ const eventFields = [
   'type',
 ];
 
-function claimErrors(claim: ApiObject): readonly FieldError[] {
-  const storage = objectAt(objectAt(claim['spec'], 'resources'), 'requests')?.['storage'];
-  return [
-    ...(arrayAt(claim['spec'], 'accessModes').length === 0 ? [required('spec.accessModes', 'at least 1 access mode is required')] : []),
-    ...(storage === undefined ? [required('spec.resources[storage]')] : []),
-  ];
-}
-
 const eventErrors = (event: ApiObject): readonly FieldError[] => {
   const namespace = stringAt(objectAt(event, 'involvedObject'), 'namespace');
   return namespace === undefined || namespace === event.metadata.namespace
     ? []
     : [invalidValue('involvedObject.namespace', namespace, 'does not match event.namespace')];
-};
-
-/** stringData is for writing only. */
-const secretDefaults = (secret: JsonObject): JsonObject => {
-  const plain = Object.entries(objectAt(secret, 'stringData') ?? {}).flatMap(([key, value]): [string, Json][] =>
-    typeof value !== 'string' ? [] : [[key, Buffer.from(value).toString('base64')]],
-  );
-  const { stringData: _, ...rest } = secret;
-  return {
-    ...rest,
-    type: secret['type'] ?? 'Opaque',
-    ...(plain.length > 0 ? { data: { ...objectAt(secret, 'data'), ...Object.fromEntries(plain) } } : {}),
-  };
 };
 
 const namespaceInitial = (namespace: ApiObject): ApiObject => ({
@@ -192,14 +175,15 @@ export const builtinResources: readonly ApiResource[] = [
   resource('', 'v1', 'PersistentVolumeClaim', 'V1PersistentVolumeClaim', {
     shortNames: ['pvc'],
     hasStatus: true,
-    defaults: withDefaults('spec', { volumeMode: 'Filesystem' }),
-    initial: (claim) => ({ ...claim, status: { phase: 'Pending' } }),
+    defaults: claimDefaults,
+    initial: claimInitial,
     validate: claimErrors,
     columns: claimColumns,
   }),
   resource('', 'v1', 'Event', 'CoreV1Event', { shortNames: ['ev'], validate: eventErrors, fields: eventFields, columns: eventColumns }),
   resource('', 'v1', 'Secret', 'V1Secret', {
     defaults: secretDefaults,
+    validate: secretErrors,
     fields: ['type'],
     columns: [
       nameColumn,
@@ -210,6 +194,7 @@ export const builtinResources: readonly ApiResource[] = [
   }),
   resource('', 'v1', 'ConfigMap', 'V1ConfigMap', {
     shortNames: ['cm'],
+    validate: configMapErrors,
     columns: [nameColumn, column('Data', (map) => String(count(map['data']) + count(map['binaryData']))), ageColumn],
   }),
   resource('', 'v1', 'Service', 'V1Service', {
@@ -231,6 +216,14 @@ export const builtinResources: readonly ApiResource[] = [
         return ports.length === 0 ? '<none>' : ports.join(',');
       }),
       ageColumn,
+      column(
+        'Selector',
+        (service) =>
+          Object.entries(objectAt(service['spec'], 'selector') ?? {})
+            .map(([key, value]) => `${key}=${typeof value === 'string' ? value : ''}`)
+            .join(',') || '<none>',
+        1,
+      ),
     ],
   }),
   resource('', 'v1', 'ServiceAccount', 'V1ServiceAccount', {
@@ -251,6 +244,7 @@ export const builtinResources: readonly ApiResource[] = [
     ],
   }),
   resource('coordination.k8s.io', 'v1', 'Lease', 'V1Lease', {
+    validate: leaseErrors,
     columns: [nameColumn, column('Holder', (lease) => stringAt(lease['spec'], 'holderIdentity')), ageColumn],
   }),
 ];

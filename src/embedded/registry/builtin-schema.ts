@@ -6,6 +6,7 @@ const quantityMaps: ReadonlySet<string> = new Set(['limits', 'requests', 'capaci
 /** `size` and the like of one quantity. */
 const quantities: ReadonlySet<string> = new Set(['sizeLimit', 'divisor']);
 const intOrString: Schema = { 'x-kubernetes-int-or-string': true };
+const quantity: Schema = { anyOf: [{ type: 'number' }, { type: 'string' }] };
 const anything: Schema = { 'x-kubernetes-preserve-unknown-fields': true };
 
 const scalars: Readonly<Record<string, Schema>> = {
@@ -21,10 +22,10 @@ const scalars: Readonly<Record<string, Schema>> = {
 function schemaOfType(text: string, field: string, reference: (name: string) => Schema): Schema {
   if (text.startsWith('[')) return { type: 'array', nullable: true, items: schemaOfType(text.slice(1, -1), field, reference) };
   if (text.startsWith('{')) {
-    const values = quantityMaps.has(field) ? intOrString : schemaOfType(text.slice(1, -1), field, reference);
+    const values = quantityMaps.has(field) ? quantity : schemaOfType(text.slice(1, -1), field, reference);
     return { type: 'object', nullable: true, additionalProperties: values };
   }
-  if (text === 'string' && quantities.has(field)) return intOrString;
+  if (text === 'string' && quantities.has(field)) return quantity;
   return scalars[text] ?? reference(text);
 }
 
@@ -57,12 +58,9 @@ export function builtinSchema(name: string): Schema {
   return schema;
 }
 
-/** The same type for OpenAPI documents, its references left as they are. `used` collects the names it refers to. */
-export function openApiOfBuiltin(name: string, prefix: string, used: (name: string) => void): Schema {
-  const schema = objectSchema(builtinTypes[name] ?? '', (other) => {
-    used(other);
-    return { $ref: `${prefix}${other}` };
-  });
+/** The same type for OpenAPI documents. `refer` says what to write for the types that it refers to. */
+export function openApiOfBuiltin(name: string, refer: (name: string) => string): Schema {
+  const schema = objectSchema(builtinTypes[name] ?? '', (other) => ({ $ref: refer(other) }));
   const requiredFields = [...(builtinTypes[name] ?? '').matchAll(/(\S+?)!:/g)].map(([, field]) => field ?? '');
   return requiredFields.length > 0 ? { ...schema, required: requiredFields } : schema;
 }

@@ -2,12 +2,11 @@ import type { ApiObject } from '../api/api-object.ts';
 import { arrayAt, isObject, numberAt, objectAt, stringAt, valueAt, type Json, type JsonObject } from '../json/json.ts';
 import { parseJsonPath, plainKeys } from '../json/json-path.ts';
 import { invalidValue, required, type FieldError } from '../schema/field-error.ts';
-import { rulesOf } from '../schema/cel-rules.ts';
 import type { Schema } from '../schema/structural-schema.ts';
-import { valuesOf } from '../schema/structural-schema.ts';
 import type { ApiResource, ColumnWithCell, ScalePaths } from './api-resource.ts';
 import { builtinSchema } from './builtin-schema.ts';
 import { ageColumn, nameColumn, printerColumn } from './printer-column.ts';
+import { structuralErrors } from './structural-errors.ts';
 
 /** Objects of a definition stand under this finalizer until the last of them is gone. */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
@@ -92,27 +91,6 @@ export function customResource(definition: ApiObject): ApiResource {
   };
 }
 
-/** Every rule and pattern of the schema must be one that can be run. */
-function schemaErrors(schema: Schema, path: string): FieldError[] {
-  const errors: FieldError[] = [];
-  try {
-    rulesOf(schema);
-  } catch (error) {
-    errors.push(invalidValue(`${path}.x-kubernetes-validations`, undefined, `compilation failed: ${String(error)}`));
-  }
-  try {
-    if (schema.pattern !== undefined) new RegExp(schema.pattern);
-  } catch {
-    errors.push(invalidValue(`${path}.pattern`, schema.pattern, 'must be a valid regular expression'));
-  }
-  for (const [key, property] of Object.entries(schema.properties ?? {}))
-    errors.push(...schemaErrors(property, `${path}.properties[${key}]`));
-  if (schema.items !== undefined) errors.push(...schemaErrors(schema.items, `${path}.items`));
-  const values = valuesOf(schema);
-  if (values !== undefined) errors.push(...schemaErrors(values, `${path}.additionalProperties`));
-  return errors;
-}
-
 export function definitionErrors(definition: ApiObject): readonly FieldError[] {
   const spec = objectAt(definition, 'spec');
   const names = objectAt(spec, 'names');
@@ -125,16 +103,19 @@ export function definitionErrors(definition: ApiObject): readonly FieldError[] {
     ...(plural === undefined ? ['spec.names.plural'] : []),
     ...(stringAt(names, 'kind') === undefined ? ['spec.names.kind'] : []),
     ...(scope === undefined ? ['spec.scope'] : []),
-    ...(version === undefined ? ['spec.versions'] : []),
   ].map((field) => required(field));
   if (missing.length > 0) return missing;
+  if (arrayAt(spec, 'versions').filter((each) => valueAt(each, ['storage']) === true).length !== 1)
+    return [invalidValue('spec.versions', arrayAt(spec, 'versions'), 'must have exactly one version marked as storage version')];
   const wanted = `${plural ?? ''}.${group ?? ''}`;
   const path = 'spec.versions[0]';
   return [
     ...(definition.metadata.name === wanted
       ? []
       : [invalidValue('metadata.name', definition.metadata.name, `must be spec.names.plural+"."+spec.group`)]),
-    ...schemaErrors(schemaOf(version), `${path}.schema.openAPIV3Schema`),
+    ...(objectAt(objectAt(version, 'schema'), 'openAPIV3Schema') === undefined
+      ? [required(`${path}.schema.openAPIV3Schema`)]
+      : structuralErrors(schemaOf(version), `${path}.schema.openAPIV3Schema`)),
     ...pathErrors(version, path),
   ];
 }

@@ -1,15 +1,22 @@
 import type { ApiObject } from '../api/api-object.ts';
+import { badRequest } from '../api/status-error.ts';
 import { arrayAt, booleanAt, equal, isArray, isObject, numberAt, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
 import { ageOf } from '../output/human-duration.ts';
-import { forbiddenField, notSupported, required, type FieldError } from '../schema/field-error.ts';
 import type { ColumnWithCell } from './api-resource.ts';
 import { ageColumn, nameColumn } from './printer-column.ts';
+import { formatQuantity, parseQuantity, quantityFault } from './quantity.ts';
 
 const pullPolicyOf = (image: string): string => (/:(?!latest$)[^/]+$/.test(image) || image.includes('@') ? 'IfNotPresent' : 'Always');
 
-/** Quantities are strings once they are stored. */
+/** Quantities are strings of one form once they are stored. @throws StatusError 400 for what is none */
 const quantityText = (map: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(map).map(([key, value]) => [key, typeof value === 'number' ? String(value) : value]));
+  Object.fromEntries(
+    Object.entries(map).map(([key, value]) => {
+      const quantity = typeof value === 'number' || typeof value === 'string' ? parseQuantity(String(value)) : undefined;
+      if (quantity === undefined) throw badRequest(`Pod in version "v1" cannot be handled as a Pod: ${quantityFault}`);
+      return [key, formatQuantity(quantity)];
+    }),
+  );
 
 function resourceDefaults(container: JsonObject): JsonObject {
   const resources = objectAt(container, 'resources');
@@ -87,53 +94,6 @@ const qosClass = (pod: JsonObject): string => {
 };
 
 export const podInitial = (pod: ApiObject): ApiObject => ({ ...pod, status: { phase: 'Pending', qosClass: qosClass(pod) } });
-
-function containerErrors(containers: readonly Json[], path: string): FieldError[] {
-  return containers.flatMap((container, index) => [
-    ...(stringAt(container, 'name') === undefined ? [required(`${path}[${index}].name`)] : []),
-    ...(stringAt(container, 'image') === undefined ? [required(`${path}[${index}].image`)] : []),
-  ]);
-}
-
-export function podErrors(pod: ApiObject, old: ApiObject | undefined): readonly FieldError[] {
-  const spec = objectAt(pod, 'spec');
-  const containers = arrayAt(spec, 'containers');
-  const policy = stringAt(spec, 'restartPolicy') ?? 'Always';
-  return [
-    ...(containers.length === 0 ? [required('spec.containers')] : []),
-    ...containerErrors(containers, 'spec.containers'),
-    ...containerErrors(arrayAt(spec, 'initContainers'), 'spec.initContainers'),
-    ...(['Always', 'OnFailure', 'Never'].includes(policy)
-      ? []
-      : [notSupported('spec.restartPolicy', policy, ['Always', 'OnFailure', 'Never'])]),
-    ...(old === undefined ? [] : changeErrors(spec ?? {}, objectAt(old, 'spec') ?? {})),
-  ];
-}
-
-/** What may change in a pod's spec after its creation. */
-const mutable: ReadonlySet<string> = new Set(['activeDeadlineSeconds', 'tolerations', 'terminationGracePeriodSeconds']);
-
-function changeErrors(spec: JsonObject, old: JsonObject): FieldError[] {
-  const frozen = (value: JsonObject): JsonObject =>
-    Object.fromEntries(
-      Object.entries(value)
-        .filter(([key]) => !mutable.has(key))
-        .map(([key, field]) => [
-          key,
-          key === 'containers' || key === 'initContainers'
-            ? (isArray(field) ? field : []).map((container) => (isObject(container) ? { ...container, image: '' } : container))
-            : field,
-        ]),
-    );
-  return equal(frozen(spec), frozen(old))
-    ? []
-    : [
-        forbiddenField(
-          'spec',
-          'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)',
-        ),
-      ];
-}
 
 /** A pod that no node has taken, or that has ended, has nobody to wait for. */
 export function podGraceSeconds(pod: ApiObject): number {

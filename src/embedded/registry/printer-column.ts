@@ -21,9 +21,8 @@ export const ageColumn: ColumnWithCell = {
   cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
 };
 
-/** The cell of one value, as the API server prints it for a column's type. */
-function cellOf(values: readonly Json[], type: string, nowMs: number): string | number | boolean | null {
-  const [value] = values;
+/** The cell of the first value that the path leads to, as the API server prints it for a column's type. */
+function cellOf([value]: readonly Json[], type: string, nowMs: number): string | number | boolean | null {
   if (value === undefined || value === null) return null;
   switch (type) {
     case 'integer':
@@ -34,7 +33,7 @@ function cellOf(values: readonly Json[], type: string, nowMs: number): string | 
     case 'date':
       return ageOf(value, nowMs);
     default:
-      return values.length > 1 ? values.map(text).join(' ') : text(value);
+      return text(value);
   }
 }
 

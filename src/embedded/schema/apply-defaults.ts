@@ -3,8 +3,8 @@ import { setOwn } from '../json/merge-patch.ts';
 import { valuesOf, type Schema } from './structural-schema.ts';
 
 /**
- * The value with the schema's defaults for absent fields. A null that a field does not allow counts as absent where there is
- * a default, as in Kubernetes; without one it stays, for the validation to refuse.
+ * The value with the schema's defaults for absent fields. A null that a field does not allow counts as absent, as in Kubernetes:
+ * a default takes its place, or nothing does.
  */
 export function applyDefaults(value: Json, schema: Schema): Json {
   if (isArray(value)) {
@@ -22,8 +22,12 @@ function objectDefaults(value: JsonObject, schema: Schema): JsonObject {
   for (const [key, property] of Object.entries(schema.properties ?? {})) {
     const present = Object.hasOwn(value, key) ? value[key] : undefined;
     const absent = present === undefined || (present === null && property.nullable !== true);
-    const start = absent && property.default !== undefined ? property.default : present;
-    if (start === undefined) continue;
+    const start = absent ? property.default : present;
+    if (start === undefined) {
+      changed ||= present !== undefined;
+      Reflect.deleteProperty(result, key);
+      continue;
+    }
     const next = applyDefaults(start, property);
     if (next === present) continue;
     setOwn(result, key, next);
@@ -34,8 +38,10 @@ function objectDefaults(value: JsonObject, schema: Schema): JsonObject {
     for (const [key, child] of Object.entries(value)) {
       if (child === undefined) continue;
       const next = applyDefaults(child, values);
-      if (next === child) continue;
-      setOwn(result, key, next);
+      const isDropped = child === null && values.nullable !== true;
+      if (next === child && !isDropped) continue;
+      if (isDropped) Reflect.deleteProperty(result, key);
+      else setOwn(result, key, next);
       changed = true;
     }
   }

@@ -39,6 +39,11 @@ export const duplicate = (field: string, value: Json): FieldError => ({
   reason: 'FieldValueDuplicate',
   message: `Duplicate value: ${typeof value === 'object' ? JSON.stringify(value) : shown(value)}`,
 });
+export const notFoundField = (field: string, value: Json): FieldError => ({
+  field,
+  reason: 'FieldValueNotFound',
+  message: `Not found: ${shown(value)}`,
+});
 export const tooLong = (field: string, max: number): FieldError => ({
   field,
   reason: 'FieldValueTooLong',

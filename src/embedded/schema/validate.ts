@@ -17,11 +17,73 @@ const hasType = (value: Json, type: string): boolean => typeOf(value) === type |
 const child = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
 const mapChild = (path: string, key: string): string => (/^[A-Za-z_][\w-]*$/.test(key) ? child(path, key) : `${path}[${key}]`);
 
+/** Rules are not asked about what has such faults: they rely on it. */
+const blocking: ReadonlySet<string> = new Set([
+  'FieldValueRequired',
+  'FieldValueTypeInvalid',
+  'FieldValueNotSupported',
+  'FieldValueTooLong',
+  'FieldValueTooMany',
+]);
+
+const rulesUnchecked: FieldError = {
+  field: '<nil>',
+  reason: 'FieldValueInvalid',
+  message:
+    'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
+};
+
 /**
- * What is wrong with a value. With `old`, transition rules are checked, and what has not changed is not refused again
+ * What is wrong with a value: first by the schema, then by its rules. With `old`, transition rules are checked, and what has not changed is not refused again
  * (Kubernetes' ratcheting), so that a schema may become stricter while objects live.
  */
 export function validate(value: Json, schema: Schema, path = '', old?: Json): readonly FieldError[] {
+  const errors = schemaErrors(value, schema, path, old);
+  if (!hasRules(schema)) return errors;
+  if (errors.some(({ reason }) => blocking.has(reason))) return [...errors, rulesUnchecked];
+  return [...errors, ...ruleErrors(value, schema, path, old)];
+}
+
+const ruled = new WeakMap<Schema, boolean>();
+
+/** Whether there are rules in the schema or under it. */
+function hasRules(schema: Schema): boolean {
+  const known = ruled.get(schema);
+  if (known !== undefined) return known;
+  // For a schema that holds itself.
+  ruled.set(schema, false);
+  const parts = [...Object.values(schema.properties ?? {}), schema.items, valuesOf(schema)];
+  const has = (schema['x-kubernetes-validations'] ?? []).length > 0 || parts.some((part) => part !== undefined && hasRules(part));
+  ruled.set(schema, has);
+  return has;
+}
+
+/** What the rules have against a value, from the outside in. What has not changed is not asked again. */
+function ruleErrors(value: Json, schema: Schema, path: string, old: Json | undefined): readonly FieldError[] {
+  if (!hasRules(schema) || (value === null && schema.nullable === true)) return [];
+  if (old !== undefined && equal(value, old)) return [];
+  const own = checkRules(value, old, schema, path);
+  const { items } = schema;
+  if (isArray(value)) {
+    if (items === undefined) return own;
+    const oldItem = correlate(schema, old);
+    return [...own, ...value.flatMap((item, index) => ruleErrors(item, items, `${path}[${index}]`, oldItem(item)))];
+  }
+  if (!isObject(value)) return own;
+  const before = isObject(old) ? old : undefined;
+  const inner = Object.entries(value).flatMap(([key, item]) => {
+    const property = propertyOf(schema, key);
+    const part = property ?? valuesOf(schema);
+    if (item === undefined || part === undefined) return [];
+    return ruleErrors(item, part, property === undefined ? mapChild(path, key) : child(path, key), before?.[key]);
+  });
+  return [...own, ...inner];
+}
+
+const propertyOf = ({ properties }: Schema, key: string): Schema | undefined =>
+  properties !== undefined && Object.hasOwn(properties, key) ? properties[key] : undefined;
+
+function schemaErrors(value: Json, schema: Schema, path: string, old: Json | undefined): readonly FieldError[] {
   if (old !== undefined && equal(value, old)) return [];
   if (value === null && schema.nullable === true) return [];
   if (schema['x-kubernetes-int-or-string'] === true) {
@@ -32,8 +94,7 @@ export function validate(value: Json, schema: Schema, path = '', old?: Json): re
   const errors = [...scalarErrors(value, schema, path), ...junctorErrors(value, schema, path)];
   if (isArray(value)) errors.push(...arrayErrors(value, schema, path, old));
   else if (isObject(value)) errors.push(...objectErrors(value, schema, path, old));
-  // Rules may rely on what the schema says: they wait until it holds.
-  return errors.length > 0 ? errors : checkRules(value, old, schema, path);
+  return errors;
 }
 
 const wrongType = (path: string, value: Json, type: string): FieldError => {
@@ -68,7 +129,6 @@ function numberErrors(value: number, schema: Schema, path: string): FieldError[]
     refuse(exclusiveMaximum === true ? `less than ${maximum}` : `less than or equal to ${maximum}`);
   }
   if (multipleOf !== undefined && value % multipleOf !== 0) refuse(`a multiple of ${multipleOf}`);
-  if (schema.format === 'int32' && Math.abs(value) > 2_147_483_648) refuse('of type int32');
   return errors;
 }
 
@@ -103,7 +163,7 @@ function stringErrors(value: string, schema: Schema, path: string): FieldError[]
     errors.push(fault.invalidValue(path, value, `${path} in body should match '${pattern}'`));
   }
   if (format !== undefined && !hasFormat(value, format)) {
-    errors.push(fault.invalidValue(path, value, `${path} in body must be of type ${format}: ${JSON.stringify(value)}`));
+    errors.push(fault.typeInvalid(path, value, `${path} in body must be of type ${format}: ${JSON.stringify(value)}`));
   }
   return errors;
 }
@@ -117,7 +177,7 @@ function arrayErrors(value: JsonArray, schema: Schema, path: string, old: Json |
   if (maxItems !== undefined && value.length > maxItems) errors.push(fault.tooMany(path, value.length, maxItems));
   if (items !== undefined) {
     const oldItem = correlate(schema, old);
-    value.forEach((item, index) => errors.push(...validate(item, items, `${path}[${index}]`, oldItem(item))));
+    value.forEach((item, index) => errors.push(...schemaErrors(item, items, `${path}[${index}]`, oldItem(item))));
   }
   errors.push(...duplicateErrors(value, schema, path));
   return errors;
@@ -159,9 +219,9 @@ function objectErrors(value: JsonObject, schema: Schema, path: string, old: Json
   const values = valuesOf(schema);
   for (const [key, item] of Object.entries(value)) {
     if (item === undefined) continue;
-    const property = schema.properties !== undefined && Object.hasOwn(schema.properties, key) ? schema.properties[key] : undefined;
-    if (property !== undefined) errors.push(...validate(item, property, child(path, key), before?.[key]));
-    else if (values !== undefined) errors.push(...validate(item, values, mapChild(path, key), before?.[key]));
+    const property = propertyOf(schema, key);
+    if (property !== undefined) errors.push(...schemaErrors(item, property, child(path, key), before?.[key]));
+    else if (values !== undefined) errors.push(...schemaErrors(item, values, mapChild(path, key), before?.[key]));
   }
   const count = Object.keys(value).length;
   if (schema.maxProperties !== undefined && count > schema.maxProperties) errors.push(fault.tooMany(path, count, schema.maxProperties));
@@ -173,11 +233,15 @@ function objectErrors(value: JsonObject, schema: Schema, path: string, old: Json
 
 function junctorErrors(value: Json, schema: Schema, path: string): FieldError[] {
   const { allOf, anyOf, oneOf, not } = schema;
-  const holds = (part: Schema): boolean => validate(value, part, path).length === 0;
-  const errors = (allOf ?? []).flatMap((part) => validate(value, part, path));
-  const refuse = (rule: string) => errors.push(fault.invalidValue(path, value, `${JSON.stringify(path)} ${rule}`));
+  const holds = (part: Schema): boolean => schemaErrors(value, part, path, undefined).length === 0;
+  const errors = (allOf ?? []).flatMap((part) => schemaErrors(value, part, path, undefined));
+  // Named in the text alone, as Kubernetes does.
+  const refuse = (rule: string) => errors.push(fault.invalidValue('<nil>', '', `${JSON.stringify(path)} ${rule}`));
   if (anyOf !== undefined && !anyOf.some(holds)) refuse('must validate at least one schema (anyOf)');
-  if (oneOf !== undefined && oneOf.filter(holds).length !== 1) refuse('must validate one and only one schema (oneOf)');
+  const count = oneOf?.filter(holds).length ?? 1;
+  if (count !== 1) {
+    refuse(`must validate one and only one schema (oneOf). Found ${count === 0 ? 'none valid' : `${count} valid alternatives`}`);
+  }
   if (not !== undefined && holds(not)) refuse('must not validate the schema (not)');
   return errors;
 }

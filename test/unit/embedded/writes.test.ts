@@ -52,7 +52,7 @@ describe('creating', () => {
     ['a field of the wrong type', pods, { metadata: { name: 'p' }, spec: { containers: 'x' } }, 400, 'cannot be handled as a Pod'],
     ['another kind', pods, { ...aPod('p'), kind: 'Service' }, 400, 'does not match the expected API version'],
     ['another namespace', pods, aPod('p', { namespace: 'other' }), 400, 'the namespace of the provided object does not match'],
-    ['a version', pods, aPod('p', { resourceVersion: '1' }), 400, 'resourceVersion should not be set'],
+    ['a version', pods, aPod('p', { resourceVersion: '1' }), 500, 'resourceVersion should not be set'],
     ['a namespace that is not there', '/api/v1/namespaces/nowhere/pods', aPod('p'), 404, 'namespaces "nowhere" not found'],
     [
       'a value that the schema refuses',
@@ -69,7 +69,7 @@ describe('creating', () => {
       400,
       'strict decoding error: unknown field "spec.x"',
     ],
-    ['a kind that is not served', '/apis/apps/v1/namespaces/default/deployments', {}, 404, 'could not find the requested resource'],
+    ['a kind that is not served', '/api/v1/namespaces/default/deployments', {}, 404, 'could not find the requested resource'],
   ])('refuses %s', async (_, path, body, status, message) => {
     const answer = await plane.post(path, body);
     expect(answer.status).toBe(status);
@@ -82,15 +82,20 @@ describe('creating', () => {
   });
 
   it('says what is wrong field by field', async () => {
-    const { body } = await plane.post(conversations, { metadata: { name: 'a' }, spec: {} });
+    const { body } = await plane.post(conversations, { ...aConversation('a'), spec: {} });
+    const unchecked =
+      'Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation';
     expect(body).toMatchObject({
       reason: 'Invalid',
-      message: 'Conversation.conversation-operator.dev "a" is invalid: spec.owner: Required value',
+      message: `Conversation.conversation-operator.dev "a" is invalid: [spec.owner: Required value, <nil>: ${unchecked}]`,
       details: {
         name: 'a',
         group: 'conversation-operator.dev',
         kind: 'Conversation',
-        causes: [{ reason: 'FieldValueRequired', message: 'Required value', field: 'spec.owner' }],
+        causes: [
+          { reason: 'FieldValueRequired', message: 'Required value', field: 'spec.owner' },
+          { reason: 'FieldValueInvalid', message: unchecked, field: '<nil>' },
+        ],
       },
     });
   });
@@ -115,9 +120,14 @@ describe('creating', () => {
   });
 
   it('takes YAML', async () => {
-    const { status } = await plane.call('POST', conversations, 'metadata: {name: a}\nspec: {owner: alice}', {
-      'content-type': 'application/yaml',
-    });
+    const { status } = await plane.call(
+      'POST',
+      conversations,
+      'apiVersion: conversation-operator.dev/v1alpha1\nkind: Conversation\nmetadata: {name: a}\nspec: {owner: alice}',
+      {
+        'content-type': 'application/yaml',
+      },
+    );
     expect(status).toBe(201);
   });
 
@@ -225,7 +235,7 @@ describe('updating', () => {
 
 describe('scaling', () => {
   it('reads and writes the replicas that the definition names', async () => {
-    await plane.post(inDefault('sandboxes'), { metadata: { name: 's' }, spec: { owner: 'alice' } });
+    await plane.post(inDefault('sandboxes'), { ...aConversation('s'), kind: 'Sandbox' });
     const path = inDefault('sandboxes', 's', 'scale');
     const { body } = await plane.get(path);
     expect(body).toMatchObject({ kind: 'Scale', apiVersion: 'autoscaling/v1', spec: { replicas: 1 }, status: { replicas: 0 } });
@@ -242,7 +252,7 @@ describe('applying', () => {
   const config = (spec: object, labels: object = {}) => ({
     apiVersion: 'conversation-operator.dev/v1alpha1',
     kind: 'Conversation',
-    metadata: { name: 'a', labels },
+    metadata: { name: 'a', ...(Object.keys(labels).length > 0 ? { labels } : {}) },
     spec: { owner: 'alice', ...spec },
   });
 
@@ -310,6 +320,8 @@ describe('definitions', () => {
     const { body } = await plane.post(definitions, crd('things', { 'x-kubernetes-preserve-unknown-fields': true }));
     expect(body.status.conditions).toMatchObject([{ type: 'NamesAccepted' }, { type: 'Established', status: 'True' }]);
     const { status, body: thing } = await plane.post('/apis/example.com/v1/things', {
+      apiVersion: 'example.com/v1',
+      kind: 'Thing',
       metadata: { name: 'a' },
       anything: { goes: 1 },
       status: { kept: true },
@@ -319,7 +331,7 @@ describe('definitions', () => {
 
   it('take their objects with them', async () => {
     await plane.post(definitions, crd('things', {}));
-    await plane.post('/apis/example.com/v1/things', { metadata: { name: 'a' } });
+    await plane.post('/apis/example.com/v1/things', { apiVersion: 'example.com/v1', kind: 'Thing', metadata: { name: 'a' } });
     await plane.remove(`${definitions}/things.example.com`);
     await plane.clock.advance(10);
     expect((await plane.get(`${definitions}/things.example.com`)).status).toBe(404);

@@ -1,0 +1,123 @@
+import { isObject, numberAt, objectAt, stringAt, type Json } from '../json/json.ts';
+import type { FieldValidation } from './decode.ts';
+import type { DeleteOptions } from './object-writer.ts';
+import { StatusError } from './status-error.ts';
+
+/** What a request asks for beside its object, checked as apimachinery's `metav1/validation` does. */
+
+type Kind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions' | 'ListOptions';
+
+const refused = (kind: Kind, text: string): StatusError => new StatusError(422, 'Invalid', `${kind}.meta.k8s.io "" is invalid: ${text}`);
+
+export const isTrue = (text: string | null): boolean => text === 'true' || text === '1' || text === '';
+
+const writeKinds: Readonly<Record<string, Kind>> = { POST: 'CreateOptions', PUT: 'UpdateOptions', PATCH: 'PatchOptions' };
+const kindOf = (method: string): Kind => writeKinds[method] ?? 'DeleteOptions';
+
+function dryRunOf(values: readonly string[], kind: Kind): boolean {
+  const given = values.filter((value) => value !== '');
+  if (given.every((value) => value === 'All')) return given.length > 0;
+  throw refused(kind, `dryRun: Unsupported value: ${JSON.stringify(given)}: supported values: "All"`);
+}
+
+/** @throws StatusError 422 for a value that is none */
+export const writeOptions = (query: URLSearchParams, method: string): { readonly dryRun: boolean } => ({
+  dryRun: dryRunOf(query.getAll('dryRun'), kindOf(method)),
+});
+
+/** @throws StatusError 422 for a value that is none */
+export function validationOf(query: URLSearchParams, method: string): FieldValidation {
+  const value = query.get('fieldValidation');
+  if (value === null || value === '') return 'Warn';
+  if (value === 'Strict' || value === 'Warn' || value === 'Ignore') return value;
+  throw refused(
+    kindOf(method),
+    `fieldValidation: Unsupported value: ${JSON.stringify(value)}: supported values: "", "Ignore", "Strict", "Warn"`,
+  );
+}
+
+const maxManagerBytes = 128;
+
+/** The manager that a request names, '' for none. @throws StatusError 422 for a name that can't be one */
+export function fieldManagerOf(query: URLSearchParams, method: string): string {
+  const name = query.get('fieldManager') ?? '';
+  if (Buffer.byteLength(name) > maxManagerBytes)
+    throw refused(kindOf(method), `fieldManager: Too long: may not be more than ${maxManagerBytes} bytes`);
+  if (/[\p{C}\p{Zl}\p{Zp}]/u.test(name))
+    throw refused(kindOf(method), `fieldManager: Invalid value: ${JSON.stringify(name)}: should only contain printable characters`);
+  return name;
+}
+
+/** The manager of an apply, which must have one. */
+export function applyManagerOf(query: URLSearchParams): string {
+  const manager = fieldManagerOf(query, 'PATCH');
+  if (manager === '') throw refused('PatchOptions', 'fieldManager: Required value: is required for apply patch');
+  return manager;
+}
+
+export function refuseForce(query: URLSearchParams): void {
+  if (query.get('force') !== null) throw refused('PatchOptions', 'force: Forbidden: may not be specified for non-apply patch');
+}
+
+const policies = ['Background', 'Foreground', 'Orphan'];
+
+/** Options of a deletion stand in the body, or in the query as older clients send them. */
+export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions {
+  const preconditions = objectAt(sent, 'preconditions');
+  const uid = stringAt(preconditions, 'uid');
+  const resourceVersion = stringAt(preconditions, 'resourceVersion');
+  const grace =
+    numberAt(sent, 'gracePeriodSeconds') ??
+    (query.get('gracePeriodSeconds') === null ? undefined : Number(query.get('gracePeriodSeconds')));
+  const orphans = isObject(sent) ? sent['orphanDependents'] : undefined;
+  const named = stringAt(sent, 'propagationPolicy') ?? query.get('propagationPolicy') ?? undefined;
+  if (named !== undefined && typeof orphans === 'boolean') {
+    throw refused(
+      'DeleteOptions',
+      `propagationPolicy: Invalid value: ${JSON.stringify(named)}: orphanDependents and deletionPropagation cannot be both set`,
+    );
+  }
+  const policy = named ?? (orphans === true ? 'Orphan' : undefined);
+  if (policy !== undefined && !policies.includes(policy)) {
+    throw refused(
+      'DeleteOptions',
+      `propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan", "nil"`,
+    );
+  }
+  const dryRun = isObject(sent) && Array.isArray(sent['dryRun']) ? sent['dryRun'].map(String) : query.getAll('dryRun');
+  return {
+    dryRun: dryRunOf(dryRun, 'DeleteOptions'),
+    ...(uid === undefined ? {} : { uid }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    ...(grace === undefined ? {} : { gracePeriodSeconds: grace }),
+    ...(policy === undefined ? {} : { propagationPolicy: policy }),
+  };
+}
+
+/** @throws StatusError 422 for options that don't go together */
+export function checkListOptions(query: URLSearchParams, watching: boolean): void {
+  const match = query.get('resourceVersionMatch') ?? '';
+  const version = query.get('resourceVersion') ?? '';
+  const initial = query.get('sendInitialEvents');
+  const refuse = (field: string, text: string): never => {
+    throw refused('ListOptions', `${field}: ${text}`);
+  };
+  if (!watching && initial !== null) refuse('sendInitialEvents', 'Forbidden: sendInitialEvents is forbidden for list');
+  if (watching) {
+    if (match !== '' && initial === null)
+      refuse('resourceVersionMatch', 'Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided');
+    if (initial !== null && match === '')
+      refuse('resourceVersionMatch', 'Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+    if (initial !== null && match !== 'NotOlderThan')
+      refuse('resourceVersionMatch', `Unsupported value: ${JSON.stringify(match)}: supported values: "NotOlderThan"`);
+    return;
+  }
+  if (match === '') return;
+  if (match !== 'Exact' && match !== 'NotOlderThan')
+    refuse('resourceVersionMatch', `Unsupported value: ${JSON.stringify(match)}: supported values: "Exact", "NotOlderThan", ""`);
+  if (version === '') refuse('resourceVersionMatch', 'Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided');
+  if ((query.get('continue') ?? '') !== '')
+    refuse('resourceVersionMatch', 'Forbidden: resourceVersionMatch is forbidden when continue is provided');
+  if (match === 'Exact' && version === '0')
+    refuse('resourceVersionMatch', 'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"');
+}

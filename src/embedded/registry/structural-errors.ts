@@ -1,0 +1,70 @@
+import { rulesOf } from '../schema/cel-rules.ts';
+import { forbiddenField, invalidValue, required, type FieldError } from '../schema/field-error.ts';
+import { valuesOf, type Schema } from '../schema/structural-schema.ts';
+import { validate } from '../schema/validate.ts';
+
+/**
+ * What keeps a schema from being structural, and thus from being served (apiextensions `schema/validation.go`); and rules, patterns
+ * and defaults in it that can't be used.
+ */
+export function structuralErrors(schema: Schema, path: string): readonly FieldError[] {
+  return [...nodeErrors(schema, path), ...childrenErrors(schema, path)];
+}
+
+function nodeErrors(schema: Schema, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  const isOpen = schema['x-kubernetes-preserve-unknown-fields'] === true;
+  const isIntOrString = schema['x-kubernetes-int-or-string'] === true;
+  if (schema.type === undefined && !isOpen && !isIntOrString)
+    errors.push(required(`${path}.type`, 'must not be empty for specified object fields'));
+  if (schema.type === 'array' && schema.items === undefined) errors.push(required(`${path}.items`, 'must be specified'));
+  if (schema.properties !== undefined && valuesOf(schema) !== undefined)
+    errors.push(forbiddenField(`${path}.additionalProperties`, 'additionalProperties and properties are mutual exclusive'));
+  if (schema['x-kubernetes-list-type'] === 'map' && (schema['x-kubernetes-list-map-keys'] ?? []).length === 0)
+    errors.push(required(`${path}.x-kubernetes-list-map-keys`, 'must not be empty if x-kubernetes-list-type is map'));
+  return [...errors, ...ruleErrors(schema, path), ...patternErrors(schema, path), ...defaultErrors(schema, path)];
+}
+
+function ruleErrors(schema: Schema, path: string): FieldError[] {
+  try {
+    rulesOf(schema);
+    return [];
+  } catch (error) {
+    const index = schema['x-kubernetes-validations']?.findIndex((rule) => !compiles({ 'x-kubernetes-validations': [rule] })) ?? 0;
+    const text = schema['x-kubernetes-validations']?.[index]?.rule;
+    return [invalidValue(`${path}.x-kubernetes-validations[${index}].rule`, text, `compilation failed: ${String(error)}`)];
+  }
+}
+
+function compiles(schema: Schema): boolean {
+  try {
+    rulesOf(schema);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function patternErrors({ pattern }: Schema, path: string): FieldError[] {
+  try {
+    if (pattern !== undefined) new RegExp(pattern);
+    return [];
+  } catch {
+    return [invalidValue(`${path}.pattern`, pattern, 'must be a valid regular expression')];
+  }
+}
+
+/** A default is a value like any other. */
+function defaultErrors(schema: Schema, path: string): FieldError[] {
+  if (schema.default === undefined) return [];
+  return validate(schema.default, schema, `${path}.default`).map((error) => ({ ...error, field: `${path}.default` }));
+}
+
+function childrenErrors(schema: Schema, path: string): readonly FieldError[] {
+  const values = valuesOf(schema);
+  return [
+    ...Object.entries(schema.properties ?? {}).flatMap(([key, property]) => structuralErrors(property, `${path}.properties[${key}]`)),
+    ...(schema.items === undefined ? [] : structuralErrors(schema.items, `${path}.items`)),
+    ...(values === undefined ? [] : structuralErrors(values, `${path}.additionalProperties`)),
+  ];
+}

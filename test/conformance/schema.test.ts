@@ -1,0 +1,321 @@
+import { causesOf } from './support/document.ts';
+import { useServer } from './support/server.ts';
+
+const server = useServer();
+
+const create = (spec: object, query = {}) =>
+  server().post(server().widgets(), { ...server().widget('', spec), metadata: { generateName: 's-' } }, { query });
+
+describe('defaults', () => {
+  it('fill what is not sent, inside defaults and lists too', async () => {
+    const { body } = await create({ ports: [{ port: 1 }, { port: 2, protocol: 'UDP' }] });
+    expect(body.spec).toEqual({
+      color: 'green',
+      size: 5,
+      replicas: 1,
+      min: 0,
+      max: 10,
+      mood: 'calm',
+      enabled: true,
+      nested: { level: 3 },
+      ports: [
+        { port: 1, protocol: 'TCP' },
+        { port: 2, protocol: 'UDP' },
+      ],
+    });
+  });
+
+  it.each([
+    ['take the place of null', { size: null }, { size: 5 }],
+    ['leave null where it may stand', { mood: null }, { mood: null }],
+    ['leave what is false or empty', { enabled: false, tags: [] }, { enabled: false, tags: [] }],
+    ['fill an empty object', { nested: {} }, { nested: { level: 3 } }],
+    ['fill an object beside what it holds', { nested: { note: 'n' } }, { nested: { level: 3, note: 'n' } }],
+    ['fill what a list item leaves null', { ports: [{ port: 1, protocol: null }] }, { ports: [{ port: 1, protocol: 'TCP' }] }],
+  ])('%s', async (_, spec, expected) => {
+    const { status, body } = await create(spec);
+    expect(status).toBe(201);
+    expect(body.spec).toMatchObject(expected);
+  });
+
+  it('come back when a patch takes the value away', async () => {
+    const { body: made } = await create({ size: 9 });
+    const { body } = await server().mergePatch(server().widgets(made.metadata.name), { spec: { size: null } });
+    expect(body).toMatchObject({ spec: { size: 5 }, metadata: { generation: 2 } });
+  });
+});
+
+describe('null', () => {
+  it('is dropped where it may not stand and there is no default', async () => {
+    const { status, body } = await create({ label: null, open: null });
+    expect(status).toBe(201);
+    expect(Object.keys(body.spec)).not.toEqual(expect.arrayContaining(['label']));
+    expect(Object.keys(body.spec)).not.toEqual(expect.arrayContaining(['open']));
+  });
+
+  it('stays where it may', async () => {
+    const { body } = await create({ remark: null });
+    expect(body.spec).toMatchObject({ remark: null });
+  });
+});
+
+describe('unknown fields', () => {
+  it('are dropped', async () => {
+    const { status, body } = await create({ bogus: 1, nested: { bogus: 2 }, ports: [{ port: 1, bogus: 3 }], box: { c: 'c' } });
+    expect(status).toBe(201);
+    expect(JSON.stringify(body.spec)).not.toContain('bogus');
+    expect(body.spec).toMatchObject({ box: {} });
+  });
+
+  it('are kept where the schema says so, but not inside what it knows', async () => {
+    const { body } = await create({ open: { any: { thing: [1, 'two', null] }, known: { a: 'a', b: 'b' } } });
+    expect(body.spec).toMatchObject({ open: { any: { thing: [1, 'two', null] }, known: { a: 'a' } } });
+    expect(body.spec['open']).not.toHaveProperty('known.b');
+  });
+
+  it('of the object itself are dropped', async () => {
+    const { body } = await server().post(server().widgets(), { ...server().widget('stray'), extra: { a: 1 } });
+    expect(body).not.toHaveProperty('extra');
+  });
+
+  it('of metadata are dropped', async () => {
+    const { status, body } = await server().post(server().widgets(), server().widget('stray-meta', {}, { bogus: 'x' }));
+    expect(status).toBe(201);
+    expect(body.metadata).not.toHaveProperty('bogus');
+  });
+});
+
+describe('an embedded object', () => {
+  it('keeps its fields', async () => {
+    const template = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'inner', labels: { a: 'b' } }, spec: { anything: [1] } };
+    const { body } = await create({ template });
+    expect(body.spec).toMatchObject({ template });
+  });
+
+  it.each([
+    ['apiVersion', { kind: 'Pod' }, 'spec.template.apiVersion: FieldValueRequired: Required value'],
+    ['kind', { apiVersion: 'v1' }, 'spec.template.kind: FieldValueRequired: Required value'],
+  ])('needs %s', async (_, template, cause) => {
+    const { status, body } = await create({ template });
+    expect(status).toBe(422);
+    expect(causesOf(body)).toContain(cause);
+  });
+
+  it('has valid metadata', async () => {
+    const { status, body } = await create({ template: { apiVersion: 'v1', kind: 'Pod', metadata: { labels: { 'a b': 'c' } } } });
+    expect(status).toBe(422);
+    expect(causesOf(body).join('\n')).toContain(
+      'spec.template.metadata.labels: FieldValueInvalid: Invalid value: "a b": name part must consist of',
+    );
+  });
+});
+
+const value = (field: string, shown: string, text: string) => `${field}: FieldValueInvalid: Invalid value: ${shown}: ${text}`;
+const type = (field: string, shown: string, wanted: string) =>
+  `${field}: FieldValueTypeInvalid: Invalid value: "${shown}": ${field} in body must be of type ${wanted}: "${shown}"`;
+
+describe('values', () => {
+  it.each<[string, object, string]>([
+    ['a number for a text', { label: 5 }, type('spec.label', 'integer', 'string')],
+    ['a text for a number', { size: 'five' }, type('spec.size', 'string', 'integer')],
+    ['a fraction for an integer', { size: 5.5 }, type('spec.size', 'number', 'integer')],
+    ['a text for a boolean', { enabled: 'yes' }, type('spec.enabled', 'string', 'boolean')],
+    ['an object for a list', { tags: {} }, type('spec.tags', 'object', 'array')],
+    ['a list for an object', { nested: [] }, type('spec.nested', 'array', 'object')],
+    ['a text for an item that is an object', { ports: ['http'] }, type('spec.ports[0]', 'string', 'object')],
+    ['too little', { size: 0 }, value('spec.size', '0', 'spec.size in body should be greater than or equal to 1')],
+    ['too much', { size: 101 }, value('spec.size', '101', 'spec.size in body should be less than or equal to 100')],
+    ['an excluded minimum', { weight: 0 }, value('spec.weight', '0', 'spec.weight in body should be greater than 0')],
+    ['no multiple', { weight: 0.7 }, value('spec.weight', '0.7', 'spec.weight in body should be a multiple of 0.5')],
+    ['a short text', { label: 'a' }, value('spec.label', '"a"', 'spec.label in body should be at least 2 chars long')],
+    ['a long text', { label: 'abcdefghijk' }, 'spec.label: FieldValueTooLong: Too long: may not be more than 10 bytes'],
+    ['another pattern', { label: 'AB' }, value('spec.label', '"AB"', "spec.label in body should match '^[a-z]+$'")],
+    [
+      'no member',
+      { color: 'pink' },
+      'spec.color: FieldValueNotSupported: Unsupported value: "pink": supported values: "red", "green", "blue"',
+    ],
+    ['no date', { since: 'yesterday' }, type('spec.since', 'yesterday', 'date-time')],
+    ['no address', { address: '1.2.3' }, type('spec.address', '1.2.3', 'ipv4')],
+    ['no base64', { data: '***' }, type('spec.data', '***', 'byte')],
+    // The scale subresource's own check, hence the other form of the path.
+    [
+      'more replicas than int32 has',
+      { replicas: 3_000_000_000 },
+      value('.spec.replicas', '3000000000', 'should be less than or equal to 2147483647'),
+    ],
+    ['a boolean for a port', { port: true }, type('spec.port', 'boolean', 'integer,string')],
+    ['too many items', { tags: ['a', 'b', 'c', 'd', 'e'] }, 'spec.tags: FieldValueTooMany: Too many: 5: must have at most 4 items'],
+    ['too few items', { steps: [] }, value('spec.steps', '0', 'spec.steps in body should have at least 1 items')],
+    [
+      'too many members',
+      { attributes: { a: '', b: '', c: '', d: '' } },
+      'spec.attributes: FieldValueTooMany: Too many: 4: must have at most 3 items',
+    ],
+    ['a long member', { attributes: { a: '123456' } }, 'spec.attributes.a: FieldValueTooLong: Too long: may not be more than 5 bytes'],
+    ['a member of another type', { attributes: { a: 1 } }, type('spec.attributes.a', 'integer', 'string')],
+    ['the same item twice in a set', { tags: ['a', 'a'] }, 'spec.tags[1]: FieldValueDuplicate: Duplicate value: "a"'],
+    [
+      'the same key twice in a map',
+      { ports: [{ port: 1 }, { port: 1 }] },
+      'spec.ports[1]: FieldValueDuplicate: Duplicate value: {"port":1,"protocol":"TCP"}',
+    ],
+    ['an item without what it needs', { ports: [{ name: 'x' }] }, 'spec.ports[0].port: FieldValueRequired: Required value'],
+    [
+      'both choices',
+      { choice: { one: 'a', other: 'b' } },
+      value('<nil>', '""', '"spec.choice" must validate one and only one schema (oneOf). Found 2 valid alternatives'),
+    ],
+    ['no choice', { choice: {} }, value('<nil>', '""', '"spec.choice" must validate one and only one schema (oneOf). Found none valid')],
+    ['what is excluded', { forbidden: 'bad' }, value('<nil>', '""', '"spec.forbidden" must not validate the schema (not)')],
+    ['no quantity', { quantity: '5' }, value('spec.quantity', '"5"', "spec.quantity in body should match '^[0-9]+[KMG]i$'")],
+  ])('are refused: %s', async (_, spec, cause) => {
+    const { status, body } = await create(spec);
+    expect([status, body.reason]).toEqual([422, 'Invalid']);
+    expect(causesOf(body)).toContain(cause);
+  });
+
+  it.each<[string, object]>([
+    ['the least', { size: 1 }],
+    ['the most', { size: 100 }],
+    ['a multiple', { weight: 1.5 }],
+    ['an integer written as a fraction', { size: 7.0 }],
+    ['characters, not bytes, up to the length', { secret: 'ü'.repeat(100) }],
+    ['a date with an offset', { since: '2026-01-01T10:00:00.5+01:00' }],
+    ['a port by number', { port: 80 }],
+    ['a port by name', { port: 'http' }],
+    ['a quantity', { quantity: '5Gi' }],
+    ['a number as a quantity', { quantity: 5 }],
+    ['two ports that differ in the protocol', { ports: [{ port: 1 }, { port: 1, protocol: 'UDP' }] }],
+    ['one choice', { choice: { other: 'b' } }],
+    ['an empty map', { attributes: {} }],
+    ['anything in an open object', { open: { x: [{ y: null }] } }],
+  ])('are taken: %s', async (_, spec) => {
+    const { status } = await create(spec);
+    expect(status).toBe(201);
+  });
+
+  it('need a kind', async () => {
+    const { status, body } = await server().post(server().widgets(), { metadata: { name: 'kindless' }, spec: { color: 'red' } });
+    expect([status, body.reason]).toEqual([400, 'BadRequest']);
+    expect(body.message).toContain('the object provided is unrecognized (must be of type Widget)');
+  });
+
+  it('that are required must be there', async () => {
+    const { body } = await server().post(server().widgets(), { ...server().widget('empty'), spec: {} });
+    expect(body.message).toContain('spec.color: Required value');
+    const { body: none } = await server().post(server().widgets(), { ...server().widget('empty'), spec: undefined });
+    expect(causesOf(none)).toContain('spec: FieldValueRequired: Required value');
+  });
+
+  it('are all told of at once', async () => {
+    const { body } = await create({ size: 0, label: 'A', color: 'pink' });
+    expect(causesOf(body).map((cause) => cause.split(':')[0])).toEqual(expect.arrayContaining(['spec.size', 'spec.label', 'spec.color']));
+  });
+
+  it('are named in the message, in brackets when there are several', async () => {
+    const size = 'spec.size: Invalid value: 0: spec.size in body should be greater than or equal to 1';
+    const one = await server().post(server().widgets(), server().widget('wrong', { size: 0 }));
+    expect(one.body.message).toBe(`Widget.${server().widgetGroup} "wrong" is invalid: ${size}`);
+    const two = await server().post(server().widgets(), server().widget('wrong', { size: 0, weight: 0 }));
+    expect(two.body.message).toMatch(/^Widget\.\S+ "wrong" is invalid: \[spec\.\w+: .*, spec\.\w+: .*\]$/);
+  });
+});
+
+describe('rules', () => {
+  it.each<[string, object, string]>([
+    ['a rule with a path', { min: 11 }, value('spec.min', '"object"', 'min must not exceed max')],
+    [
+      'a rule that makes its message',
+      { color: 'red', replicas: 11 },
+      'spec: FieldValueInvalid: Invalid value: "object": red has at most 10 replicas',
+    ],
+    ['a rule with a reason', { secret: 'open' }, 'spec.secret: FieldValueForbidden: Forbidden: not that one'],
+    [
+      'a rule of list items',
+      { ports: [{ port: 1 }, { port: 2, protocol: 'ICMP' }] },
+      'spec.ports[1]: FieldValueInvalid: Invalid value: "object": has no ports',
+    ],
+  ])('refuse by %s', async (_, spec, cause) => {
+    const { status, body } = await create(spec);
+    expect([status, body.reason]).toEqual([422, 'Invalid']);
+    expect(causesOf(body)).toContain(cause);
+  });
+
+  it('on changes are not asked at creation, and refuse later', async () => {
+    const { body: made } = await create({});
+    const { status, body } = await server().mergePatch(server().widgets(made.metadata.name), { spec: { color: 'blue' } });
+    expect(status).toBe(422);
+    expect(causesOf(body)).toEqual([value('spec.color', '"object"', 'color is immutable')]);
+    expect((await server().mergePatch(server().widgets(made.metadata.name), { spec: { color: 'green', size: 6 } })).status).toBe(200);
+  });
+
+  it.each([
+    ['of the wrong type', { size: 'five' }],
+    ['too long', { label: 'abcdefghijk' }],
+    ['missing', { color: undefined }],
+    ['not among those allowed', { color: 'pink' }],
+    ['too many', { tags: ['a', 'b', 'c', 'd', 'e'] }],
+  ])('are not asked about an object in which something is %s', async (_, spec) => {
+    const { body } = await create({ min: 11, ...spec });
+    expect(causesOf(body).join('\n')).not.toContain('min must not exceed max');
+    expect(causesOf(body).join('\n')).toContain(
+      'some validation rules were not checked because the object was invalid; correct the existing errors to complete validation',
+    );
+  });
+});
+
+describe("the product's kinds", () => {
+  const object = (kind: string, spec: object) => ({
+    apiVersion: 'conversation-operator.dev/v1alpha1',
+    kind,
+    metadata: { generateName: 'p-' },
+    spec,
+  });
+  const sandbox = (spec: object) => object('Sandbox', { owner: 'alice', ...spec });
+
+  it('have their defaults', async () => {
+    const { status, body } = await server().post(server().product('sandboxes'), sandbox({}));
+    expect([status, body.spec]).toEqual([201, { owner: 'alice', templateName: 'default', replicas: 1 }]);
+  });
+
+  it('hold their immutable fields', async () => {
+    const { body: made } = await server().post(server().product('sandboxes'), sandbox({}));
+    const { status, body } = await server().mergePatch(server().product('sandboxes', made.metadata.name), { spec: { owner: 'bob' } });
+    expect(status).toBe(422);
+    expect(causesOf(body)).toEqual([value('spec.owner', '"object"', 'owner is immutable')]);
+  });
+
+  it.each<[string, object]>([
+    ['sandboxName', { sandboxName: 'one' }],
+    ['repository', { repository: { name: 'a/b' } }],
+    ['initialMessage', { initialMessage: { content: [{ type: 'text', text: 'hi' }] } }],
+    ['parent', { parent: 'one' }],
+  ])('keep the %s that a conversation did not have from coming', async (field, spec) => {
+    const { body: made } = await server().post(server().product('conversations'), object('Conversation', { owner: 'alice' }));
+    const { status, body } = await server().mergePatch(server().product('conversations', made.metadata.name), { spec });
+    expect(status).toBe(422);
+    expect(body.message).toContain(`${field} is immutable`);
+  });
+
+  it('hold rules across fields', async () => {
+    const { status, body } = await server().post(
+      server().product('conversationquotas'),
+      object('ConversationQuota', { scope: 'Namespace', owner: 'alice', limit: 1 }),
+    );
+    expect(status).toBe(422);
+    expect(body.message).toContain('owner goes with scope Owner only');
+  });
+
+  it.each<[string, string, string, object]>([
+    ['a sandbox with two replicas', 'sandboxes', 'Sandbox', { owner: 'a', replicas: 2 }],
+    ['a sandbox without an owner', 'sandboxes', 'Sandbox', {}],
+    ['a sandbox of a template with a bad name', 'sandboxes', 'Sandbox', { owner: 'a', templateName: 'A' }],
+    ['a key that is no hash', 'apikeys', 'ApiKey', { owner: 'a', sha256: 'x' }],
+    ['a quota below zero', 'conversationquotas', 'ConversationQuota', { scope: 'Owner', limit: -1 }],
+    ['a quota of an unknown scope', 'conversationquotas', 'ConversationQuota', { scope: 'World', limit: 1 }],
+  ])('refuse %s', async (_, plural, kind, spec) => {
+    const { status } = await server().post(server().product(plural), object(kind, spec));
+    expect(status).toBe(422);
+  });
+});
