@@ -39,6 +39,10 @@ export const sandboxStatusSchema = z.object({
     .max(64)
     .optional()
     .meta({ description: 'Ids of the conversations whose runs the last pause stopped half-way.' }),
+  lastStop: z
+    .object({ reason: z.string().max(64), containerID: z.string().max(256).optional() })
+    .optional()
+    .meta({ description: 'Why its agent was stopped the last time, and in which container it ran.' }),
   startingSince: timestamp()
     .optional()
     .meta({ description: 'Since when it has been on its way to RUNNING; the start deadline counts from here.' }),

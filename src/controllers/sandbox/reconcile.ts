@@ -10,9 +10,8 @@ import { isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { findCondition } from '../../resources/conditions.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
-import { SandboxCondition, SandboxReason, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxReason, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { connectAgent } from './agent-connection.ts';
 import { buildClaim } from './claim.ts';
@@ -43,12 +42,18 @@ interface Scope {
   readonly template: SandboxTemplate | undefined;
   claim: PersistentVolumeClaim | undefined;
   pod: Pod | undefined;
+  /** The API server has said itself that it is to run. */
+  confirmed?: boolean;
 }
 
 interface Outcome {
-  readonly progress: SandboxProgress;
+  /** Absent: what the cache shows is not true any more, so nothing is said of it. */
+  readonly progress?: SandboxProgress;
   readonly requeueAfterMs?: number | undefined;
 }
+
+/** The watch will say so; this is for the case that it has fallen silent. */
+const outdated: Outcome = { requeueAfterMs: 5_000 };
 
 /** How long a start that has just begun asks its agent at short intervals. */
 const eagerMs = 10_000;
@@ -81,10 +86,12 @@ export class SandboxReconciler {
       pod: stores.pods.get(namespace, name),
     };
     const { progress, requeueAfterMs } = await this.#advance(scope, signal);
-    const status = sandboxStatus(sandbox, progress, isoTime(clock));
-    if (!isDeepStrictEqual(status, sandbox.status)) {
-      await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
-      this.#explain(sandbox, { ...sandbox, status });
+    if (progress !== undefined) {
+      const status = sandboxStatus(sandbox, progress, isoTime(clock));
+      if (!isDeepStrictEqual(status, sandbox.status)) {
+        await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
+        this.#explain(sandbox, { ...sandbox, status });
+      }
     }
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
   }
@@ -115,11 +122,13 @@ export class SandboxReconciler {
     });
     switch (step.kind) {
       case 'create-claim':
+        if (!(await this.#confirmedToRun(scope, signal))) return outdated;
         scope.claim = await this.#create(() => client.create(persistentVolumeClaims, buildClaim(sandbox, step.template), { signal }));
         return scope.claim === undefined
           ? waiting(SandboxReason.waitingForVolume, 'Waiting for its volume.', patientIntervalMs)
           : undefined;
       case 'create-pod':
+        if (!(await this.#confirmedToRun(scope, signal))) return outdated;
         scope.pod = await this.#create(() =>
           client.create(pods, buildPod(sandbox, step.template, keys.bootstrapKey(sandbox.metadata.uid, masterKeyId)), { signal }),
         );
@@ -145,6 +154,26 @@ export class SandboxReconciler {
         const failed = { code, message };
         return { progress: { ...this.#observed(scope), ready: false, reason: code, message, failed, wanted: false }, requeueAfterMs: 0 };
       }
+    }
+  }
+
+  async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
+    scope.confirmed ??= await this.#confirm(scope.sandbox, true, signal);
+    return scope.confirmed;
+  }
+
+  /**
+   * Whether the sandbox is still there and to run, or not, as the cache shows it. A watch that has fallen silent leaves the cache
+   * behind for minutes; what is made for a sandbox that is gone would be collected and made again, over and over, and a pod may
+   * not be stopped for a pause that is over.
+   */
+  async #confirm({ metadata: { namespace, name, uid } }: Sandbox, runs: boolean, signal: AbortSignal): Promise<boolean> {
+    try {
+      const stored = await this.#options.client.get(sandboxes, namespace, name, { signal });
+      return stored.metadata.uid === uid && stored.metadata.deletionTimestamp === undefined && shouldRun(stored) === runs;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
     }
   }
 
@@ -198,27 +227,23 @@ export class SandboxReconciler {
     const { clock, keys } = this.#options;
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
-    const ready = findCondition(sandbox.status?.conditions, SandboxCondition.ready);
+    const { containerID, pausedAt } = sandbox.status ?? {};
     const observed = this.#observed(scope);
-    const pausingSince = ready?.status === 'False' ? Date.parse(ready.lastTransitionTime) : clock.now();
-    const inTime = clock.now() - pausingSince < this.#pauseBoundMs;
+    const progress: SandboxProgress = { ...observed, containerID, ready: false, reason, message, wanted: false };
+    // Known in the resource before anything is stopped: however soon it runs again, whose runs are to go on follows from why they were cut.
+    if (pausedAt === undefined) {
+      return { progress: { ...progress, lastStop: { reason, ...(containerID === undefined ? {} : { containerID }) } }, requeueAfterMs: 0 };
+    }
+    if (!(await this.#confirm(sandbox, false, signal))) return outdated;
+    const inTime = clock.now() - Date.parse(pausedAt) < this.#pauseBoundMs;
     const endpoint = podIP === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP } }, keys);
     const stopped = endpoint === undefined ? [] : await this.#interrupt(endpoint, signal);
     const interrupted = [...new Set([...(observed.interrupted ?? []), ...stopped])].slice(0, mostInterrupted);
-    const progress: SandboxProgress = {
-      ...observed,
-      interrupted,
-      containerID: sandbox.status?.containerID,
-      ready: false,
-      reason,
-      message,
-      wanted: false,
-    };
     // Known in the resource before the pod goes: a crash in between must not forget whose run to continue.
     const told = isDeepStrictEqual(interrupted, [...(observed.interrupted ?? [])]);
-    if (inTime && (stopped.length > 0 || !told)) return { progress, requeueAfterMs: stopIntervalMs };
+    if (inTime && (stopped.length > 0 || !told)) return { progress: { ...progress, interrupted }, requeueAfterMs: stopIntervalMs };
     await this.#deletePod(pod, signal);
-    return { progress };
+    return { progress: { ...progress, interrupted } };
   }
 
   async #interrupt(endpoint: Parameters<AgentClient['interrupt']>[0], signal: AbortSignal): Promise<readonly string[]> {

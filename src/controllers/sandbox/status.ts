@@ -15,6 +15,8 @@ export interface SandboxProgress {
   /** Whether it is meant to run. */
   readonly wanted: boolean;
   readonly interrupted?: readonly string[] | undefined;
+  /** Absent: as before. */
+  readonly lastStop?: SandboxState['lastStop'];
 }
 
 const condition = (
@@ -63,6 +65,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(connected ? { containerID: progress.containerID } : {}),
     ...(progress.agentPort === undefined ? {} : { agentPort: progress.agentPort }),
     ...(progress.interrupted === undefined || progress.interrupted.length === 0 ? {} : { interrupted: [...progress.interrupted] }),
+    ...(progress.lastStop === undefined && old.lastStop === undefined ? {} : { lastStop: progress.lastStop ?? old.lastStop }),
     ...(starting ? { startingSince: old.startingSince ?? now } : {}),
     ...(ready ? { activeSince: old.activeSince ?? now } : {}),
     // A pod that is lost and comes back does not make its sandbox younger; a pause does.
