@@ -49,12 +49,18 @@ const onChange = <T extends KubeObject>(
   deleted: enqueue,
 });
 
-/** After its start a conversation's status is written by us alone; only what others change is worth a look. */
+/**
+ * After its start a conversation's status is written by us alone, and what its agent does is polled. What the status says of its
+ * sandbox is looked at again all the same: it may have been written from a cache that was behind, and compared with another.
+ */
 const conversationMatters = (conversation: Conversation, old: Conversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
   conversation.metadata.generation !== old.metadata.generation ||
   conversation.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
-  conversation.metadata.uid !== old.metadata.uid;
+  conversation.metadata.uid !== old.metadata.uid ||
+  conversation.status?.sandboxStatus !== old.status?.sandboxStatus ||
+  conversation.status?.sandboxStatusReason !== old.status?.sandboxStatusReason ||
+  conversation.status?.executionStatus !== old.status?.executionStatus;
 
 /** Every controller of the product, and which change wakes which of them. */
 export class Operator {

@@ -4,6 +4,17 @@ import { SandboxReason, type Sandbox, type SandboxView } from '../../resources/s
 
 export const Interruption = { user: SandboxReason.user, loss: 'Loss' } as const;
 
+/** Why a run was cut that was last seen in a container: by a stop of that container, or by its loss. */
+const whyCut = (status: ConversationStatus, lastStop: LastStop): string =>
+  lastStop !== undefined && (status.agentInstance === undefined || lastStop.containerID === status.agentInstance)
+    ? lastStop.reason
+    : Interruption.loss;
+
+type LastStop = NonNullable<Sandbox['status']>['lastStop'];
+
+/** One that has been continued is over; a run that is cut after that has been interrupted anew. */
+const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.continuedAt === undefined ? interruption : undefined);
+
 /**
  * The status of a conversation whose sandbox can't be asked: a run that was under way is now interrupted, and remembered with the
  * reason, because that decides whether it goes on by itself later.
@@ -16,9 +27,10 @@ export function withSandboxAway(
   now: string,
 ): ConversationStatus {
   if (view.phase === 'ERROR' || view.phase === 'MISSING') return status;
-  const interrupted = status.executionStatus === 'running' || (sandbox?.status?.interrupted?.includes(id) ?? false);
-  if (interrupted && status.interruption === undefined) {
-    const reason = view.phase === 'PAUSED' ? view.reason : Interruption.loss;
+  const { lastStop } = sandbox?.status ?? {};
+  const stopped = sandbox?.status?.interrupted?.includes(id) ?? false;
+  if ((status.executionStatus === 'running' || stopped) && pendingOf(status) === undefined) {
+    const reason = view.phase === 'PAUSED' ? view.reason : stopped && lastStop !== undefined ? lastStop.reason : whyCut(status, lastStop);
     return { ...status, executionStatus: 'paused', interruption: { reason, time: now } };
   }
   // Its owner's word counts more than the loss or the quota that came before.
@@ -51,16 +63,23 @@ const metricsOf = (agent: AgentConversation) =>
 const staleAfterRunMs = 1_500;
 
 /** What follows from the agent's own word. `instance` is the run of the container that gave it. */
-export function withAgentState(status: ConversationStatus, agent: AgentConversation, instance: string, nowMs: number): ExecutionDecision {
+export function withAgentState(
+  status: ConversationStatus,
+  agent: AgentConversation,
+  instance: string,
+  nowMs: number,
+  lastStop?: LastStop,
+): ExecutionDecision {
   const { interruption: before, executionDetail, ...rest } = status;
   const stands = agent.executionStatus === 'paused' || agent.executionStatus === 'error';
   // Killed while it ran, and nobody had seen that coming: the agent came back in another run of its container.
-  const lost = before === undefined && status.executionStatus === 'running' && status.agentInstance !== instance && stands;
-  const interruption = lost ? { reason: Interruption.loss, time: new Date(nowMs).toISOString() } : before;
+  const lost = pendingOf(status) === undefined && status.executionStatus === 'running' && status.agentInstance !== instance && stands;
+  const interruption = lost ? { reason: whyCut(status, lastStop), time: new Date(nowMs).toISOString() } : before;
   const reported = agent.executionStatus ?? 'error';
   const known = agent.executionStatus === undefined ? 'The agent reports a status that is not known here.' : undefined;
-  // The reason of an error is asked for once, and kept as long as the error stands.
-  const detail = known ?? (reported === 'error' && status.executionStatus === 'error' ? executionDetail : undefined);
+  // The reason of an error is asked for once in each container, and kept as long as the error stands.
+  const same = reported === 'error' && status.executionStatus === 'error' && status.agentInstance === instance;
+  const detail = known ?? (same ? executionDetail : undefined);
   const observed = (executionStatus: ConversationStatus['executionStatus'], kept = interruption): ConversationStatus => ({
     ...rest,
     executionStatus,
@@ -77,6 +96,16 @@ export function withAgentState(status: ConversationStatus, agent: AgentConversat
     return { status: stale ? observed('running') : withoutInterruption(observed(reported)), continueRun: false };
   }
   return { status: observed('paused'), continueRun: interruption.reason !== Interruption.user };
+}
+
+/**
+ * A run that ended in an error without a cause was killed with its container. Nobody had seen it begin: the message came
+ * straight from its owner. `before` is what was known until now.
+ */
+export function withUnseenLoss(status: ConversationStatus, before: ConversationStatus, now: string, lastStop: LastStop): ExecutionDecision {
+  const reason = whyCut(before, lastStop);
+  const interrupted: ConversationStatus = { ...status, executionStatus: 'paused', interruption: { reason, time: now } };
+  return { status: interrupted, continueRun: reason !== Interruption.user };
 }
 
 /** After the agent has taken the order to go on. */

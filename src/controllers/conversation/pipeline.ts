@@ -78,13 +78,13 @@ export class StartPipeline {
     endpoint: AgentEndpoint,
     workingDir: string,
     signal: AbortSignal,
-  ): Promise<AgentConversation> {
+  ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
     const { agent } = this.#options;
     const { spec } = conversation;
     const model = spec.agent?.model ?? template?.spec.agent.model;
     try {
       const hookConfig = await agent.hookConfig(endpoint, workingDir, { signal });
-      const { status } = await agent.createConversation(
+      return await agent.createConversation(
         endpoint,
         {
           id: conversationIdOf(conversation),
@@ -96,7 +96,6 @@ export class StartPipeline {
         },
         { signal },
       );
-      return status;
     } catch (error) {
       // Refused once, refused always. Everything else may pass.
       if (error instanceof AgentError && error.code === 'refused') {

@@ -21,7 +21,7 @@ import {
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { withAgentState, withRunContinued, withSandboxAway } from './execution.ts';
+import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
 import { ensureSandbox, findSandbox } from './sandbox-of.ts';
@@ -47,6 +47,8 @@ const cloneTimeoutSeconds = 600;
 const setupTimeoutSeconds = 600;
 /** Beyond what the commands of a step may take themselves: how long its agent may be out of reach. */
 const stepDeadlineMs: Partial<Record<StartStatus, number>> = {
+  // Until the sandbox of an earlier conversation of the same id has gone.
+  WORKING: 60_000,
   PREPARING_REPOSITORY: (cloneTimeoutSeconds + 60) * 1000,
   SETTING_UP_SKILLS: (setupTimeoutSeconds + 60) * 1000,
 };
@@ -101,7 +103,13 @@ export class ConversationReconciler {
     }
     this.#mirrorSandbox(scope);
     await this.#store(scope, signal);
+    if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? idlePollMs, idlePollMs);
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  }
+
+  /** Its sandbox is known from the API server, and not yet to the cache: one that goes before the watch has seen it is never heard of. */
+  #isUnwatched({ sandbox }: Scope): boolean {
+    return sandbox !== undefined && this.#options.stores.sandboxes.get(sandbox.metadata.namespace, sandbox.metadata.name) === undefined;
   }
 
   async #advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
@@ -119,7 +127,10 @@ export class ConversationReconciler {
     if (scope.startStatus === 'WORKING') {
       const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
       scope.sandbox = await ensureSandbox(access, scope.stored, signal);
-      if (scope.sandbox === undefined) return retryMs;
+      if (scope.sandbox === undefined) {
+        this.#checkDeadline(scope);
+        return retryMs;
+      }
       scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name };
       this.#transition(scope, 'WAITING_FOR_SANDBOX');
     }
@@ -137,8 +148,9 @@ export class ConversationReconciler {
       await this.#pipeline.setUp(endpoint, signal);
     }
     const template = this.#options.stores.templates.get(scope.stored.metadata.namespace, scope.stored.spec.templateName);
-    const agent = await this.#pipeline.createConversation(scope.stored, template, endpoint, workingDir, signal);
-    this.#observe(scope, agent);
+    const { created, status } = await this.#pipeline.createConversation(scope.stored, template, endpoint, workingDir, signal);
+    // One that was there already may have been cut since: that is for the next look, which sees it in a container that is new to it.
+    if (created) this.#observe(scope, status);
     this.#transition(scope, 'READY');
     return firstPollMs;
   }
@@ -169,6 +181,9 @@ export class ConversationReconciler {
     if (deadline === undefined) {
       scope.status = withDeadline(scope.status, new Date(clock.now() + allowedMs).toISOString());
     } else if (clock.now() > Date.parse(deadline)) {
+      if (scope.startStatus === 'WORKING') {
+        throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation of this id is still in use.');
+      }
       throw new StartFailure(
         StartErrorCode.stepDeadlineExceeded,
         `The step ${scope.startStatus} did not end within ${allowedMs / 1000} s.`,
@@ -193,24 +208,28 @@ export class ConversationReconciler {
       scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent does not know this conversation any more.' };
       return idlePollMs;
     }
-    if (this.#observe(scope, state)) {
-      await agent.run(endpoint, id, { signal });
-      scope.status = withRunContinued(scope.status, isoTime(clock));
-    }
+    const before = scope.status;
+    let continueRun = this.#observe(scope, state);
     if (scope.status.executionStatus === 'error' && scope.status.executionDetail === undefined) {
       const failure = await agent.lastError(endpoint, id, { signal });
-      scope.status = {
-        ...scope.status,
-        executionDetail: failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048),
-      };
+      if (failure === undefined && before.agentInstance !== scope.status.agentInstance) {
+        ({ status: scope.status, continueRun } = withUnseenLoss(scope.status, before, isoTime(clock), scope.sandbox.status?.lastStop));
+      } else {
+        const executionDetail = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048);
+        scope.status = { ...scope.status, executionDetail };
+      }
+    }
+    if (continueRun) {
+      await agent.run(endpoint, id, { signal });
+      scope.status = withRunContinued(scope.status, isoTime(clock));
     }
     return scope.status.executionStatus === 'running' ? busyPollMs : idlePollMs;
   }
 
   /** Returns whether the run has to be continued. */
   #observe(scope: Scope, state: Parameters<typeof withAgentState>[1]): boolean {
-    const instance = scope.sandbox?.status?.containerID ?? '';
-    const { status, continueRun } = withAgentState(scope.status, state, instance, this.#options.clock.now());
+    const { containerID = '', lastStop } = scope.sandbox?.status ?? {};
+    const { status, continueRun } = withAgentState(scope.status, state, containerID, this.#options.clock.now(), lastStop);
     scope.status = status;
     return continueRun;
   }
@@ -220,7 +239,9 @@ export class ConversationReconciler {
       scope.status = { ...scope.status, sandboxStatus: scope.startStatus === 'ERROR' ? 'ERROR' : 'STARTING' };
       return;
     }
-    const { phase, reason } = viewOfSandbox(scope.sandbox);
+    // A call to the agent may have taken minutes.
+    const present = this.#options.stores.sandboxes.get(scope.stored.metadata.namespace, scope.status.sandboxName);
+    const { phase, reason } = viewOfSandbox(present ?? scope.sandbox);
     scope.status = { ...scope.status, sandboxStatus: phase, sandboxStatusReason: reason };
   }
 

@@ -3,6 +3,7 @@ import type { Conversation, ConversationStatus, StartState, StartStatus } from '
 /** Stable codes of what makes a start fail, beside those of its sandbox; docs/reasons.md explains each. */
 export const StartErrorCode = {
   sandboxNotFound: 'SandboxNotFound',
+  sandboxNameTaken: 'SandboxNameTaken',
   sandboxDeleted: 'SandboxDeleted',
   repositoryUnavailable: 'RepositoryUnavailable',
   branchNotFound: 'BranchNotFound',
