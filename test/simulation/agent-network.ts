@@ -35,6 +35,8 @@ export interface AgentNetworkOptions {
 
 const callMs = 10_000;
 const probeMs = 3_000;
+/** So long after a call that got no answer the one who has made it may still act on that. */
+const troubleMs = 10_000;
 
 /** One machine's way to the agents. */
 export class SimulatedAgentClient implements AgentClient {
@@ -204,7 +206,7 @@ export class SimulatedAgentClient implements AgentClient {
       };
       if (weather.happens('agentLost')) {
         const target = node.at(endpoint.baseUrl);
-        if (target !== undefined) target.troubledUntil = scheduler.monotonic() + timeoutMs;
+        if (target !== undefined) target.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
         if (weather.between(0, 1) < 0.5) answer('lost', () => fail('connection-lost'));
         return;
       }
@@ -215,11 +217,11 @@ export class SimulatedAgentClient implements AgentClient {
           return;
         }
         if (agent.hung) {
-          agent.troubledUntil = scheduler.monotonic() + timeoutMs;
+          agent.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
           return;
         }
         if (weather.happens('agentFailure')) {
-          agent.troubledUntil = scheduler.monotonic() + callMs;
+          agent.troubledUntil = scheduler.monotonic() + callMs + troubleMs;
           answer('500', () => fail('failed'));
           return;
         }
@@ -237,7 +239,7 @@ export class SimulatedAgentClient implements AgentClient {
             return;
           }
           if (weather.happens('agentAnswerLost')) {
-            agent.troubledUntil = scheduler.monotonic() + timeoutMs;
+            agent.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
             trace.note(`${label}: done, answer lost`);
           } else answer('done', () => resolve(result));
         });

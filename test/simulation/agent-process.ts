@@ -20,6 +20,8 @@ export interface StoredConversation {
   updatedAt: number;
   /** A run that was cut while its sandbox was to be paused by its owner, and that nobody has told to go on since. */
   cutByOwner: boolean;
+  /** A run that was cut about then: whether it goes on depends on what came first to whom. */
+  mayStand: boolean;
 }
 
 /** What a claim keeps. */
@@ -121,6 +123,7 @@ export class AgentProcess {
       interruptedAt: Number.NEGATIVE_INFINITY,
       updatedAt: scheduler.now(),
       cutByOwner: false,
+      mayStand: false,
     };
     this.volume.conversations.set(id, conversation);
     if (message !== undefined) {
@@ -142,6 +145,7 @@ export class AgentProcess {
   run(conversation: StoredConversation): void {
     if (this.#runs.has(conversation.id)) return;
     conversation.cutByOwner = false;
+    conversation.mayStand = false;
     if (conversation.status === 'finished' && conversation.remainingMs <= 0) return;
     const { scheduler } = this.#options;
     conversation.runStartedAt = scheduler.monotonic();

@@ -30,10 +30,10 @@ export function unsettled({ cluster, node, safety }: LivenessOptions): readonly 
     const start = startStatusOf(conversation);
     const sandbox = cluster.sandboxes.find(({ metadata: { name } }) => name === status?.sandboxName);
     const view = viewOfSandbox(sandbox);
-    // A start waits as long as its owner keeps its sandbox paused.
-    if (!isStartOver(start)) return view.phase === 'PAUSED' ? [] : [`its start is still ${start}`];
     if (status?.sandboxName !== undefined && status.sandboxStatus !== view.phase)
       return [`shows ${status.sandboxStatus ?? 'nothing'} for ${view.phase}`];
+    // A start waits as long as its owner keeps its sandbox paused.
+    if (!isStartOver(start)) return view.phase === 'PAUSED' ? [] : [`its start is still ${start}`];
     if (start === 'ERROR') return [];
     const told = safety.heardBy(metadata.uid);
     if (spec.initialMessage !== undefined && told !== 1) return [`READY, and its first message was heard ${told} times`];
@@ -47,9 +47,9 @@ export function unsettled({ cluster, node, safety }: LivenessOptions): readonly 
     if (stored === undefined) return ['the agent does not know it'];
     if (stored.status === 'running') return ['still runs'];
     const cut = stored.status === 'paused' || stored.status === 'error';
-    if (cut && !stored.cutByOwner) return [`its run was cut (${stored.status}) and does not go on`];
+    if (cut && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
     return conversation.status?.executionStatus === stored.status ||
-      (stored.status === 'error' && stored.cutByOwner && conversation.status?.executionStatus === 'paused')
+      (stored.status === 'error' && stored.mayStand && conversation.status?.executionStatus === 'paused')
       ? []
       : [`shows ${conversation.status?.executionStatus ?? 'nothing'} for ${stored.status}`];
   }

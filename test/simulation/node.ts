@@ -177,7 +177,11 @@ export class SimulatedNode {
     }
     this.#after(random.chance(0.2) ? random.between(1_000, 20_000) : random.between(20, 1_000), run, () => {
       const process = this.#startContainer(run);
-      if (process !== undefined && random.chance(crash)) this.#after(random.between(0, 30_000), run, () => this.crash(process));
+      if (process !== undefined && random.chance(crash)) {
+        this.#after(random.between(0, 30_000), run, () => {
+          if (trouble().crash > 0) this.crash(process);
+        });
+      }
     });
   }
 

@@ -44,6 +44,7 @@ export class Safety {
   readonly #secrets = new Map<string, readonly string[]>();
   /** The sandbox that has heard a first message, by the uid of the conversation. */
   readonly #heard = new Map<string, number>();
+  readonly #resumedAt = new Map<string, number>();
   #holder: string | undefined;
 
   constructor(options: SafetyOptions) {
@@ -66,6 +67,13 @@ export class Safety {
   operatorRuns(conversation: StoredConversation): void {
     if (conversation.cutByOwner)
       throw new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued by the system`);
+  }
+
+  /** Its owner has it paused, or had a short while ago. */
+  pausedLately(sandboxUid: string): boolean {
+    const { cluster, scheduler } = this.#options;
+    const resumedAt = this.#resumedAt.get(sandboxUid) ?? Number.NEGATIVE_INFINITY;
+    return cluster.sandboxOf(sandboxUid)?.spec.replicas === 0 || scheduler.monotonic() - resumedAt < latelyMs;
   }
 
   #look(change: Change): void {
@@ -107,15 +115,19 @@ export class Safety {
     const same = before?.metadata.uid === uid;
     if (same && type !== 'DELETED' && this.#options.isOperator(actor) && JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec))
       throw new Violation('the system leaves the spec alone', `${actor} changed the spec of ${name}`);
+    if (same && before.spec.replicas === 0 && sandbox.spec.replicas === 1) this.#resumedAt.set(uid, this.#options.scheduler.monotonic());
     const { phase, containerID } = sandbox.status ?? {};
     const running =
       type !== 'DELETED' &&
       phase === 'RUNNING' &&
       (!same || before.status?.phase !== 'RUNNING' || before.status.containerID !== containerID);
     if (running) {
-      const process = this.#options.node.processes.get(containerID ?? '');
-      if (process?.hasAnswered !== true)
+      // The container may have been started again since it was looked at; what counts is that the pod's agent has answered.
+      const { processes } = this.#options.node;
+      const podUid = processes.get(containerID ?? '')?.podUid;
+      if (![...processes.values()].some((process) => process.podUid === podUid && process.hasAnswered)) {
         throw new Violation('RUNNING only after the agent has answered', `${name} by ${containerID ?? 'no container'}`);
+      }
     }
     if (same && before.status?.masterKeyId !== undefined && sandbox.status?.masterKeyId !== before.status.masterKeyId)
       throw new Violation('keys stay', `the master key of ${name} has changed`);
@@ -223,6 +235,8 @@ export class Safety {
   }
 }
 
+/** So long a pause may still be on its way to those who carry it out: as long as a silent watch stays unnoticed. */
+const latelyMs = 180_000;
 /** So old a run may be without the operator's knowing of it: a call to the agent and the deletion, each with its deadline. */
 const unknownMs = 15_000;
 

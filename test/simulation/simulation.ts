@@ -1,5 +1,6 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { apiVersion } from '../../src/resources/group.ts';
+import type { Sandbox } from '../../src/resources/sandbox.ts';
 import { Cluster } from './cluster.ts';
 import { Faults } from './faults.ts';
 import { SimulatedNode } from './node.ts';
@@ -101,18 +102,29 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = tr
     await scheduler.settle();
     cluster.tell();
     node.onCut = (conversation, sandboxUid) => {
-      const sandbox = cluster.sandboxOf(sandboxUid);
-      if (sandbox?.spec.replicas === 0) conversation.cutByOwner = true;
+      conversation.cutByOwner = cluster.sandboxOf(sandboxUid)?.spec.replicas === 0;
+      conversation.mayStand = safety.pausedLately(sandboxUid);
     };
+    // What its owner wants counts more than the loss that came before.
+    cluster.onChange(({ plural, object }) => {
+      if (plural !== 'sandboxes' || (object as Sandbox).spec.replicas === 1) return;
+      const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
+      for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
+        if (conversation.status !== 'finished' && conversation.status !== 'idle') conversation.mayStand = true;
+      }
+    });
     node.onHeard = (process, id) => safety.heard(process, id);
     await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template);
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
     if (faults) blows.start();
     await run(busyMs);
+    const deaf = weather.chances.watchSilent > 0;
     blows.heal();
     mended = true;
     const mendedAt = scheduler.monotonic();
+    // What lags is still under way, and a watch that has fallen silent is only now found out.
+    await run(mendedAt + (deaf ? 200_000 : 25_000));
     const left = () => (people.done ? unsettled({ cluster, node, safety }) : ['people are still busy']);
     while (left().length > 0) {
       if (scheduler.monotonic() - mendedAt > settleMs) throw new Violation('everything settles', left().join('; '));
