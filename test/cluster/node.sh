@@ -97,6 +97,7 @@ authorization: { mode: Webhook }
 cgroupDriver: cgroupfs
 failCgroupV1: false
 failSwapOn: false
+makeIPTablesUtilChains: false
 containerRuntimeEndpoint: unix://$state/containerd.sock
 podLogsDir: $state/podlogs
 evictionHard: { memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1% }
