@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { apiVersionOf, type KubeObject, type ObjectMeta, type ResourceDefinition } from './object.ts';
+import { shapeOf } from './shape.ts';
 
 export const group = 'conversation-operator.dev';
 export const version = 'v1alpha1';
@@ -39,7 +40,8 @@ export interface CustomResourceDefinition {
 /** The definition that a client needs, made from the one that the CRD needs. */
 export function resourceOf<T extends KubeObject>(definition: CustomResourceDefinition): ResourceDefinition<T> {
   const { kind, plural, spec, status } = definition;
-  const optionalStatus = status.optional();
+  const isSpec = shapeOf(spec);
+  const isStatus = shapeOf(status.optional());
   return {
     group,
     version,
@@ -49,7 +51,7 @@ export function resourceOf<T extends KubeObject>(definition: CustomResourceDefin
     accepts: (candidate): candidate is T => {
       if (typeof candidate !== 'object' || candidate === null) return false;
       const parts = candidate as { spec?: unknown; status?: unknown };
-      return spec.safeParse(parts.spec).success && optionalStatus.safeParse(parts.status).success;
+      return isSpec(parts.spec) && isStatus(parts.status);
     },
   };
 }
