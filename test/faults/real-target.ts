@@ -77,13 +77,22 @@ function commandOf(state: string, name: string): { readonly pid: number; readonl
 
 const isOurs = (state: string, name: string): boolean => commandOf(state, name) !== undefined;
 
+/** Its ports are free: a process that is being torn down has no command line any more, but has them still. */
+function hasEnded(pid: number): boolean {
+  try {
+    return / [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\)/, ''));
+  } catch {
+    return true;
+  }
+}
+
 /** Kills a process of the cluster and starts the same command again. */
 async function respawn(state: string, name: string): Promise<void> {
   const known = commandOf(state, name);
   const [program, ...args] = known?.command ?? [];
   if (known === undefined || program === undefined) throw new Error(`${name} does not run`);
   process.kill(known.pid, 'SIGKILL');
-  while (isOurs(state, name)) await wait(10);
+  while (!hasEnded(known.pid)) await wait(10);
   const log = openSync(join(state, 'logs', `${name}.log`), 'a');
   const child = spawn(program, args, { detached: true, stdio: ['ignore', log, log], cwd: state });
   child.unref();
