@@ -1,7 +1,7 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test lint build crds conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test simulate lint build crds conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -18,6 +18,9 @@ run: $(built) ## Start everything on this machine: control plane, operator, gate
 
 test: $(built) lint ## Lint, types and every test that needs no cluster
 	npm test --silent
+
+simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core
+	@node test/simulation/main.ts --seeds $(or $(SEEDS),2000) --first-seed $(or $(FIRST_SEED),1)
 
 lint: $(installed) ## Formatting, lint rules and types
 	npm run --silent lint

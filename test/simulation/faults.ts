@@ -16,6 +16,8 @@ export interface FaultsOptions {
   readonly trace: Trace;
   /** No fault begins later. */
   readonly untilMs: number;
+  /** Leaders that are frozen past their lease, and nothing else. */
+  readonly leadersOnly: boolean;
 }
 
 type Blow = () => void;
@@ -41,7 +43,8 @@ export class Faults {
       () => this.#hang(),
       () => options.node.lose(options.random.between(5_000, 40_000)),
     ];
-    this.#blows = all.filter(() => options.random.chance(0.4));
+    const some = all.filter(() => options.random.chance(0.4));
+    this.#blows = options.leadersOnly ? [() => this.#freeze()] : some;
   }
 
   start(): void {
@@ -104,11 +107,14 @@ export class Faults {
 
   #freeze(): void {
     const { random, scheduler, trace } = this.#options;
-    const machine = random.pick(this.#options.operators)?.machine;
+    const { cluster, operators } = this.#options;
+    const holder = cluster.leases[0]?.spec?.holderIdentity;
+    const leader = operators.find(({ machine }) => machine !== undefined && machine.name === holder);
+    const machine = (random.chance(0.7) ? leader : random.pick(operators))?.machine;
     if (machine?.alive !== true || machine.frozen) return;
     trace.note(`${machine.name} is frozen`);
     machine.freeze();
-    scheduler.after(random.chance(0.5) ? random.between(100, 9_000) : random.between(9_000, 40_000), () => {
+    scheduler.after(random.chance(0.5) ? random.between(100, 9_000) : random.between(15_000, 45_000), () => {
       trace.note(`${machine.name} goes on`);
       machine.thaw();
     });

@@ -63,7 +63,7 @@ export function unsettled({ cluster, node, safety }: LivenessOptions): readonly 
     if (phase === 'PAUSED' || phase === 'ERROR') return owned.length > 0 || replicas !== 0 ? [`${phase}, and has a pod`] : [];
     if (!shouldRun(sandbox)) return ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
-    return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase ?? 'new'}, not RUNNING`];
+    return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase}, not RUNNING`];
   }
 
   function ofOwned(object: KubeObject): readonly string[] {

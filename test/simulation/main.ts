@@ -1,15 +1,17 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker, isMainThread, parentPort } from 'node:worker_threads';
-import { replayCommand, simulate, type Outcome } from './simulation.ts';
+import { replayCommand, simulate, type Outcome, type SimulationOptions } from './simulation.ts';
 
-type Job = { readonly seed: number; readonly faults: boolean };
+type Faults = NonNullable<SimulationOptions['faults']>;
+
+type Job = { readonly seed: number; readonly faults: Faults };
 
 const report = (outcome: Outcome): string =>
   `seed ${outcome.seed}: ${outcome.failure?.message ?? 'clean'}; ${outcome.steps} steps, ${(outcome.durationMs / 1000).toFixed(1)} s of its time, hash ${outcome.hash}\n`;
 
 /** One seed, with everything that happens in it. */
-async function replay(seed: number, keepLines: number, faults: boolean): Promise<boolean> {
+async function replay(seed: number, keepLines: number, faults: Faults): Promise<boolean> {
   const outcome = await simulate({ seed, keepLines, faults });
   process.stdout.write(`${outcome.lines.join('\n')}\n${report(outcome)}${replayCommand(seed)}\n`);
   return outcome.failure === undefined;
@@ -19,7 +21,7 @@ interface Batch {
   readonly first: number;
   readonly count: number;
   readonly workers: number;
-  readonly faults: boolean;
+  readonly faults: Faults;
   readonly keepGoing: boolean;
 }
 
@@ -72,7 +74,7 @@ async function main(): Promise<boolean> {
       'keep-going': { type: 'boolean', default: false },
     },
   });
-  const faults = !values['no-faults'];
+  const faults = values['no-faults'] ? 'none' : 'all';
   if (values.seed !== undefined) return replay(Number(values.seed), Number(values.lines), faults);
   const [first, count, workers] = [Number(values['first-seed']), Number(values.seeds), Number(values.workers)];
   return runMany({ first, count, workers, faults, keepGoing: values['keep-going'] });

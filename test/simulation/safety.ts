@@ -1,4 +1,5 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
+import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
 import { conversations, startStatuses, type Conversation } from '../../src/resources/conversation.ts';
 import { leases, pods, type Lease, type Pod } from '../../src/resources/core.ts';
 import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
@@ -27,6 +28,8 @@ export interface SafetyOptions {
   readonly keys: SandboxKeys;
   /** Whether the actor is a run of an operator. */
   readonly isOperator: (actor: string) => boolean;
+  /** So old a run may be without the operator's knowing of it: a call to the agent and the deletion, as long as they may take. */
+  readonly unknownMs: number;
 }
 
 interface PodHistory {
@@ -46,6 +49,8 @@ export class Safety {
   readonly #heard = new Map<string, number>();
   readonly #resumedAt = new Map<string, number>();
   #holder: string | undefined;
+  /** Seen within a call, which must not see it itself. */
+  #broken: Violation | undefined;
 
   constructor(options: SafetyOptions) {
     this.#options = options;
@@ -54,6 +59,7 @@ export class Safety {
 
   /** After every step. */
   check(): void {
+    if (this.#broken !== undefined) throw this.#broken;
     const busy = new Map<string, AgentProcess>();
     for (const process of this.#options.node.running) {
       const other = busy.get(process.volume.claimUid);
@@ -66,7 +72,7 @@ export class Safety {
   /** The operator tells an agent to go on with a run. */
   operatorRuns(conversation: StoredConversation): void {
     if (conversation.cutByOwner)
-      throw new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued by the system`);
+      this.#broken ??= new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued`);
   }
 
   /** Its owner has it paused, or had a short while ago. */
@@ -83,7 +89,7 @@ export class Safety {
     this.#nothingSecret(change);
     if (change.plural === conversations.plural) this.#starts(change.object as Conversation, change.before as Conversation | undefined);
     if (change.plural === sandboxes.plural) this.#sandbox(change, change.object as Sandbox, change.before as Sandbox | undefined);
-    if (change.plural === pods.plural) this.#pod(change, change.object as Pod, change.before as Pod | undefined);
+    if (change.plural === pods.plural) this.#pod(change, change.object, change.before);
   }
 
   #leader({ actor, plural, object, type }: Change): void {
@@ -108,6 +114,8 @@ export class Safety {
     if (old.length > 0 && status?.start === undefined) throw new Violation('starts only go on', story);
     if (status?.start?.status === 'ERROR' && !((status.start.errorCode ?? '') !== '' && (status.start.error ?? '') !== ''))
       throw new Violation('ERROR has a reason', story);
+    // The template is there all the time.
+    if (status?.start?.errorCode === SandboxFailure.templateNotFound) throw new Violation('ERROR tells the truth', story);
   }
 
   #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
@@ -170,7 +178,7 @@ export class Safety {
 
   /** Who deletes a pod has interrupted its agent's runs before, unless the agent can't be talked to. */
   #agentWasTold(podUid: string): void {
-    const { node, scheduler } = this.#options;
+    const { node, scheduler, unknownMs } = this.#options;
     const now = scheduler.monotonic();
     for (const process of node.running) {
       if (process.podUid !== podUid || process.state !== 'ready' || process.hung || now < process.troubledUntil) continue;
@@ -217,7 +225,10 @@ export class Safety {
     const count = (this.#heard.get(uid) ?? 0) + 1;
     this.#heard.set(uid, count);
     if (count > 1)
-      throw new Violation('a first message is heard once', `the conversation ${conversationId} (${uid}) was told ${count} times`);
+      this.#broken ??= new Violation(
+        'a first message is heard once',
+        `the conversation ${conversationId} (${uid}) was told ${count} times`,
+      );
   }
 
   heardBy(conversationUid: string): number {
@@ -237,8 +248,5 @@ export class Safety {
 
 /** So long a pause may still be on its way to those who carry it out: as long as a silent watch stays unnoticed. */
 const latelyMs = 180_000;
-/** So old a run may be without the operator's knowing of it: a call to the agent and the deletion, each with its deadline. */
-const unknownMs = 15_000;
-
 export const ownerOf = ({ metadata }: KubeObject): string | undefined =>
   metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid;

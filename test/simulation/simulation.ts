@@ -18,8 +18,8 @@ export interface SimulationOptions {
   readonly breakage?: Breakage;
   /** How many lines of the trace are kept for a reader; none by default. */
   readonly keepLines?: number;
-  /** Without faults everything has to succeed; with them by default. */
-  readonly faults?: boolean;
+  /** All kinds by default; of leaders: those that are frozen past their lease while another takes over. */
+  readonly faults?: 'all' | 'none' | 'of leaders';
 }
 
 export interface Outcome {
@@ -40,7 +40,7 @@ const quietReads = 20;
 const maxSteps = 400_000;
 
 /** One run, made of nothing but its seed. */
-export async function simulate({ seed, breakage = {}, keepLines = 0, faults = true }: SimulationOptions): Promise<Outcome> {
+export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'all' }: SimulationOptions): Promise<Outcome> {
   const random = new Random(String(seed));
   const scheduler = new Scheduler();
   const trace = new Trace(scheduler, keepLines);
@@ -49,7 +49,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = tr
   const weather = new Weather(random.fork('network'));
   const shape = random.fork('shape');
   const busyMs = shape.between(20_000, 90_000);
-  let mended = !faults;
+  let mended = faults === 'none';
   const share = shape.chance(0.5)
     ? { image: 0.05, crash: 0.1, unschedulable: 0.05, slowStop: 0.3 }
     : { image: 0, crash: 0, unschedulable: 0, slowStop: 0 };
@@ -57,6 +57,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = tr
   const node = new SimulatedNode({ cluster, scheduler, random: random.fork('node'), trace, trouble: () => (mended ? calm : share) });
   const operators: OperatorProcess[] = [];
   const safety = new Safety({
+    unknownMs: faults === 'none' ? 1_000 : 15_000,
     cluster,
     node,
     scheduler,
@@ -64,7 +65,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = tr
     isOperator: (actor) => operators.some(({ name }) => actor.startsWith(`${name}.`)),
   });
   const commands = random.fork('commands');
-  const count = shape.chance(0.5) ? 2 : 1;
+  const count = faults === 'of leaders' || shape.chance(0.5) ? 2 : 1;
   for (let index = 0; index < count; index++) {
     operators.push(
       new OperatorProcess({
@@ -86,7 +87,17 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = tr
       },
     },
   });
-  const blows = new Faults({ cluster, node, operators, weather, scheduler, trace, random: random.fork('faults'), untilMs: busyMs });
+  const blows = new Faults({
+    cluster,
+    node,
+    operators,
+    weather,
+    scheduler,
+    trace,
+    random: random.fork('faults'),
+    untilMs: busyMs,
+    leadersOnly: faults === 'of leaders',
+  });
   let steps = 0;
   const run = async (untilMs: number): Promise<void> => {
     while (await scheduler.step(untilMs)) {
@@ -117,7 +128,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = tr
     await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template);
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
-    if (faults) blows.start();
+    if (faults !== 'none') blows.start();
     await run(busyMs);
     const deaf = weather.chances.watchSilent > 0;
     blows.heal();

@@ -1,0 +1,43 @@
+import { breakages, type Breakable } from './breakages.ts';
+import { simulate, type SimulationOptions } from './simulation.ts';
+
+const within = 80;
+
+/** What catches it, and under which faults it is looked for; all kinds unless said. */
+const caught: Readonly<Record<Breakable, readonly [rule: string | RegExp, faults?: SimulationOptions['faults']]>> = {
+  'a status is written whatever its version': [/starts only go on|no start goes backwards|READY and ERROR are final/],
+  'a requeue is forgotten': ['everything settles'],
+  'it acts before its caches are filled': [/ERROR tells the truth|everything settles/],
+  'the uid of an object that was created again is ignored': ['everything settles', 'none'],
+  'a create is repeated blindly under a new name': [/one pod per sandbox|one agent per volume/],
+  'deletions have no preconditions, and are repeated': ['no wanted pod is deleted'],
+  'the writes of a leader pass no gate': ['only the leader writes', 'of leaders'],
+  'the first message is sent again': ['a first message is heard once'],
+  'a pod is deleted without a word to its agent': ['runs are interrupted before their pod goes', 'none'],
+  'a sandbox is RUNNING before its agent has answered': ['RUNNING only after the agent has answered'],
+  'the session key stands in a status': ['nothing secret is stored'],
+  "the agent's secret key stands in its pod": ['nothing secret is stored'],
+  'a run goes on that its owner has paused': ['a pause by its owner stays'],
+  'a pause is undone': ['the system leaves the spec alone'],
+  'a start forgets how far it was': ['starts only go on'],
+  'every look at an agent is written down': ['no hot loop'],
+  'volumes have no owner': ['everything settles'],
+  'a pod is made for every sandbox that the cache shows': [/everything settles|no wanted pod is deleted/],
+};
+
+describe('the simulation notices when', () => {
+  it.each(Object.entries(breakages))(
+    '%s',
+    async (name, breakage) => {
+      const [rule, faults = 'all'] = caught[name as Breakable];
+      for (let seed = 1; seed <= within; seed++) {
+        const { failure } = await simulate({ seed, breakage, faults });
+        if (failure === undefined) continue;
+        expect(failure.rule).toMatch(rule);
+        return;
+      }
+      throw new Error(`no seed of 1 to ${within} has noticed`);
+    },
+    300_000,
+  );
+});

@@ -1,0 +1,234 @@
+import type { AgentClient } from '../../src/agent/agent.ts';
+import { createCaches } from '../../src/controllers/caches.ts';
+import type { KubeClient } from '../../src/kube/client.ts';
+import { TransportError } from '../../src/kube/errors.ts';
+import type { Reflector } from '../../src/kube/reflector.ts';
+import type { Store } from '../../src/kube/store.ts';
+import { conversations, type Conversation } from '../../src/resources/conversation.ts';
+import { persistentVolumeClaims, pods } from '../../src/resources/core.ts';
+import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
+import { ownerReferenceTo, type KubeObject } from '../../src/resources/object.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { Breakage } from './operator-process.ts';
+
+/** The same object with some methods replaced; the others still find their own `this`. */
+function but<T extends object>(whole: T, replaced: Partial<T>): T {
+  return new Proxy(whole, {
+    get(target, key): unknown {
+      const own: unknown = Reflect.get(replaced, key);
+      if (own !== undefined) return own;
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+const client =
+  (replace: (whole: KubeClient) => Partial<KubeClient>): NonNullable<Breakage['client']> =>
+  (whole) =>
+    but(whole, replace(whole));
+
+const agent =
+  (replace: (whole: AgentClient) => Partial<AgentClient>): NonNullable<Breakage['agent']> =>
+  (whole) =>
+    but(whole, replace(whole));
+
+/** What a store gives out is not what is in it. */
+const mapped = <T extends KubeObject>(reflector: Reflector<T>, map: (object: T) => T): Reflector<T> => {
+  const { store } = reflector;
+  const changed: Partial<Store<T>> = {
+    get: (namespace, name) => {
+      const object = store.get(namespace, name);
+      return object === undefined ? undefined : map(object);
+    },
+  };
+  return but(reflector, { store: but(store, changed) });
+};
+
+const with2 = (name: string | undefined) => `${name ?? ''}-2`;
+
+/** What could be wrong with the product, each as a sentence, and how it is made so. */
+export const breakages = {
+  'a status is written whatever its version': {
+    client: client((whole) => ({
+      updateStatus: async (resource, object, options) => {
+        const { namespace = '', name } = object.metadata;
+        const { metadata } = await whole.get(resource, namespace, name);
+        return whole.updateStatus(
+          resource,
+          { ...object, metadata: { ...object.metadata, resourceVersion: metadata.resourceVersion } },
+          options,
+        );
+      },
+    })),
+  },
+  'a requeue is forgotten': {
+    clock: (whole) =>
+      but(whole, {
+        after: (delayMs, callback) => (delayMs >= 50 && delayMs <= 30_000 ? { cancel: () => undefined } : whole.after(delayMs, callback)),
+      }),
+  },
+  'it acts before its caches are filled': {
+    caches: (options) => {
+      const whole = createCaches(options);
+      const synced = () => Promise.resolve();
+      return {
+        ...whole,
+        templates: but(whole.templates, { synced }),
+        pods: but(whole.pods, { synced }),
+        claims: but(whole.claims, { synced }),
+      };
+    },
+  },
+  'the uid of an object that was created again is ignored': {
+    caches: (options) => {
+      const whole = createCaches(options);
+      return { ...whole, sandboxes: mapped(whole.sandboxes, (sandbox) => ownedByPresent(sandbox, whole.conversations.store)) };
+    },
+  },
+  'a create is repeated blindly under a new name': {
+    client: client((whole) => ({
+      create: async (resource, object, options) => {
+        try {
+          return await whole.create(resource, object, options);
+        } catch (error) {
+          if (!(error instanceof TransportError)) throw error;
+          return whole.create(resource, { ...object, metadata: { ...object.metadata, name: with2(object.metadata.name) } }, options);
+        }
+      },
+    })),
+  },
+  'deletions have no preconditions, and are repeated': {
+    client: (whole, { clock }) =>
+      but(whole, {
+        delete: async (resource, namespace, name, { uid: _, ...options } = {}) => {
+          await whole.delete(resource, namespace, name, options);
+          clock.after(2_000, () => void whole.delete(resource, namespace, name).catch(() => undefined));
+        },
+      }),
+  },
+  'the writes of a leader pass no gate': { unfenced: true },
+  'the first message is sent again': {
+    agent: agent((whole) => ({
+      createConversation: async (endpoint, wanted, options) => {
+        await whole.deleteConversation(endpoint, wanted.id, options);
+        return whole.createConversation(endpoint, wanted, options);
+      },
+    })),
+  },
+  'a pod is deleted without a word to its agent': {
+    agent: agent((whole) => ({
+      runningConversations: async (endpoint, options) => {
+        await whole.runningConversations(endpoint, options);
+        return [];
+      },
+    })),
+  },
+  'a sandbox is RUNNING before its agent has answered': {
+    agent: agent(() => ({ probe: () => Promise.resolve('ready'), runningConversations: () => Promise.resolve([]) })),
+  },
+  'the session key stands in a status': {
+    client: (whole, { keys }) =>
+      but(whole, {
+        updateStatus: (resource, object, options) =>
+          whole.updateStatus(
+            resource,
+            resource.kind === sandboxes.kind ? withMessage(object, keys.sessionKey(object.metadata.uid)) : object,
+            options,
+          ),
+      }),
+  },
+  "the agent's secret key stands in its pod": {
+    client: (whole, { keys }) =>
+      but(whole, {
+        create: (resource, object, options) => {
+          const uid = object.metadata.ownerReferences?.[0]?.uid;
+          if (resource.kind !== pods.kind || uid === undefined) return whole.create(resource, object, options);
+          return whole.create(
+            resource,
+            { ...object, metadata: { ...object.metadata, annotations: { secret: keys.secretKey(uid) } } },
+            options,
+          );
+        },
+      }),
+  },
+  'a run goes on that its owner has paused': {
+    caches: (options) => {
+      const whole = createCaches(options);
+      return { ...whole, conversations: mapped(whole.conversations, withLossForPause) };
+    },
+  },
+  'a pause is undone': {
+    client: client((whole) => ({
+      updateStatus: async (resource, object, options) => {
+        const stored = await whole.updateStatus(resource, object, options);
+        if (resource.kind !== sandboxes.kind || !isPaused(object)) return stored;
+        const { namespace = '', name } = object.metadata;
+        return whole.mergePatch(resource, namespace, name, { spec: { replicas: 1 } });
+      },
+    })),
+  },
+  'a start forgets how far it was': {
+    client: client((whole) => ({
+      updateStatus: (resource, object, options) =>
+        whole.updateStatus(resource, resource.kind === conversations.kind ? withoutFirstTransition(object) : object, options),
+    })),
+  },
+  'every look at an agent is written down': {
+    agent: (whole, { clock }) =>
+      but(whole, {
+        conversation: async (endpoint, id, options) => {
+          const seen = await whole.conversation(endpoint, id, options);
+          return seen === undefined ? undefined : { ...seen, updatedAt: new Date(clock.now()).toISOString() };
+        },
+      }),
+  },
+  'volumes have no owner': {
+    client: client((whole) => ({
+      create: (resource, object, options) => {
+        const { ownerReferences: _, ...metadata } = object.metadata;
+        return whole.create(resource, resource.kind === persistentVolumeClaims.kind ? { ...object, metadata } : object, options);
+      },
+    })),
+  },
+  'a pod is made for every sandbox that the cache shows': {
+    client: client((whole) => ({
+      get: async (resource, namespace, name, options) => {
+        const stored = await whole.get(resource, namespace, name, options);
+        return resource.kind === sandboxes.kind ? { ...stored, spec: { ...(stored as KubeObject as Sandbox).spec, replicas: 1 } } : stored;
+      },
+    })),
+  },
+} as const satisfies Readonly<Record<string, Breakage>>;
+
+export type Breakable = keyof typeof breakages;
+
+const withMessage = <T extends KubeObject>(object: T, message: string): T => ({
+  ...object,
+  status: { ...(object as T & Pick<Sandbox, 'status'>).status, message },
+});
+
+const isPaused = (object: KubeObject): boolean => (object as Sandbox).spec.replicas === 0;
+
+function withoutFirstTransition<T extends KubeObject>(object: T): T {
+  const { status } = object as KubeObject as Conversation;
+  if (status?.start?.status !== 'READY') return object;
+  return { ...object, status: { ...status, start: { ...status.start, transitions: status.start.transitions.slice(1) } } };
+}
+
+function withLossForPause(conversation: Conversation): Conversation {
+  const { status } = conversation;
+  if (status?.interruption === undefined) return conversation;
+  return { ...conversation, status: { ...status, interruption: { ...status.interruption, reason: 'Loss' } } };
+}
+
+/** As if it had been made for whichever conversation has that id now. */
+function ownedByPresent(sandbox: Sandbox, store: Store<Conversation>): Sandbox {
+  const owner = store.list().find((conversation) => ownSandboxName(conversationIdOf(conversation)) === sandbox.metadata.name);
+  const references = sandbox.metadata.ownerReferences ?? [];
+  if (owner === undefined || references.length === 0) return sandbox;
+  return {
+    ...sandbox,
+    metadata: { ...sandbox.metadata, ownerReferences: [...references, ownerReferenceTo(owner, { controller: false })] },
+  };
+}

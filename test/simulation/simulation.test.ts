@@ -1,0 +1,46 @@
+import { mustBeClean } from './explain.ts';
+import { simulate } from './simulation.ts';
+
+const seeds = 500;
+const batch = 50;
+const timeoutMs = 300_000;
+
+describe('the whole product under simulated faults', () => {
+  it.each(Array.from({ length: seeds / batch }, (_, index) => [index * batch + 1, (index + 1) * batch]))(
+    'keeps its promises with seeds %i to %i',
+    async (first, last) => {
+      for (let seed = first; seed <= last; seed++) await mustBeClean({ seed });
+    },
+    timeoutMs,
+  );
+
+  it(
+    'keeps them while leaders are frozen past their lease',
+    async () => {
+      for (let seed = 1; seed <= 25; seed++) await mustBeClean({ seed, faults: 'of leaders' });
+    },
+    timeoutMs,
+  );
+
+  it(
+    'keeps them when nothing goes wrong',
+    async () => {
+      for (let seed = 1; seed <= 25; seed++) await mustBeClean({ seed, faults: 'none' });
+    },
+    timeoutMs,
+  );
+});
+
+describe('a seed', () => {
+  it('is the same run every time', async () => {
+    for (const seed of [3, 11, 83, 193]) {
+      const [one, other] = [await simulate({ seed }), await simulate({ seed, keepLines: 10 })];
+      expect(other).toMatchObject({ hash: one.hash, steps: one.steps, durationMs: one.durationMs });
+    }
+  });
+
+  it('is another run than the next one', async () => {
+    const [one, other] = [await simulate({ seed: 1 }), await simulate({ seed: 2 })];
+    expect(other.hash).not.toBe(one.hash);
+  });
+});
