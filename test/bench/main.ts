@@ -48,6 +48,6 @@ function verdict({ value, target }: Figure): string {
 for (const name of names) {
   process.stdout.write(`${name}\n`);
   for (const figure of await run(name)) {
-    process.stdout.write(`  ${figure.what.padEnd(62)} ${rounded(figure.value).padStart(11)} ${figure.unit.padEnd(9)} ${verdict(figure)}\n`);
+    process.stdout.write(`  ${figure.what.padEnd(68)} ${rounded(figure.value).padStart(11)} ${figure.unit.padEnd(9)} ${verdict(figure)}\n`);
   }
 }
