@@ -1,5 +1,5 @@
 import type { AgentConversation } from '../../../src/agent/agent.ts';
-import { withAgentState, withRunContinued, withSandboxAway } from '../../../src/controllers/conversation/execution.ts';
+import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from '../../../src/controllers/conversation/execution.ts';
 import type { ConversationStatus, ExecutionStatus } from '../../../src/resources/conversation.ts';
 import type { SandboxView } from '../../../src/resources/sandbox.ts';
 import { aSandbox, later, noon, noonMs } from '../../support/builders.ts';
@@ -142,5 +142,37 @@ describe('when the agent is there', () => {
       executionStatus: 'running',
       interruption: { continuedAt: noon },
     });
+  });
+});
+
+describe('why a run was cut', () => {
+  const running: ConversationStatus = { executionStatus: 'running', agentInstance: 'a' };
+  const stopped = (containerID: string) => ({ reason: 'User', containerID });
+
+  it('is the pause by its owner, however soon the sandbox runs again', () => {
+    const sandbox = aSandbox({ status: { interrupted: ['c1'], lastStop: stopped('a') } });
+    expect(withSandboxAway(running, 'c1', sandbox, view('STARTING', 'WaitingForPod'), noon).interruption).toMatchObject({ reason: 'User' });
+    expect(withAgentState(running, agentSays('error'), 'b', noonMs, stopped('a')).continueRun).toBe(false);
+  });
+
+  it('is a loss where another container was stopped', () => {
+    expect(withAgentState(running, agentSays('error'), 'c', noonMs, stopped('b')).continueRun).toBe(true);
+  });
+
+  it('is another loss when it had been continued already', () => {
+    const continued = { ...running, interruption: { reason: 'Loss', time: noon, continuedAt: noon } };
+    expect(withAgentState(continued, agentSays('error'), 'b', noonMs + 60_000)).toMatchObject({
+      continueRun: true,
+      status: { interruption: { reason: 'Loss', time: later(60_000) } },
+    });
+    const away = withSandboxAway(continued, 'c1', aSandbox(), view('STARTING', 'PodLost'), later(60_000));
+    expect(away).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Loss', time: later(60_000) } });
+  });
+
+  it('is a loss too when nobody had seen the run begin', () => {
+    const before: ConversationStatus = { executionStatus: 'idle', agentInstance: 'a' };
+    const now: ConversationStatus = { executionStatus: 'error', agentInstance: 'b' };
+    expect(withUnseenLoss(now, before, noon, undefined)).toMatchObject({ continueRun: true, status: { executionStatus: 'paused' } });
+    expect(withUnseenLoss(now, before, noon, stopped('a')).continueRun).toBe(false);
   });
 });
