@@ -49,6 +49,8 @@ export class DelayHeap<K> {
       this.#heap[0] = last;
       this.#down(0);
     }
+    // An array that shrinks keeps much of the room it once had.
+    if (this.#heap.length === 0) this.clear();
     return first.key;
   }
 
