@@ -231,9 +231,7 @@ export class SandboxReconciler {
     const observed = this.#observed(scope);
     const progress: SandboxProgress = { ...observed, containerID, ready: false, reason, message, wanted: false };
     // Known in the resource before anything is stopped: however soon it runs again, whose runs are to go on follows from why they were cut.
-    if (pausedAt === undefined) {
-      return { progress: { ...progress, lastStop: { reason, ...(containerID === undefined ? {} : { containerID }) } }, requeueAfterMs: 0 };
-    }
+    if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
     if (!(await this.#confirm(sandbox, false, signal))) return outdated;
     const inTime = clock.now() - Date.parse(pausedAt) < this.#pauseBoundMs;
     const endpoint = podIP === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP } }, keys);

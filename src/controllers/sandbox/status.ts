@@ -15,8 +15,6 @@ export interface SandboxProgress {
   /** Whether it is meant to run. */
   readonly wanted: boolean;
   readonly interrupted?: readonly string[] | undefined;
-  /** Absent: as before. */
-  readonly lastStop?: SandboxState['lastStop'];
 }
 
 const condition = (
@@ -55,6 +53,9 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   if (failed !== undefined) {
     conditions = setCondition(conditions, condition(SandboxCondition.failed, true, failed.code, failed.message, generation), now);
   }
+  // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
+  const stops = !wanted && old.pausedAt === undefined;
+  const lastStop = stops ? { reason, ...(old.containerID === undefined ? {} : { containerID: old.containerID }) } : old.lastStop;
   const starting = wanted && !ready && failed === undefined;
   const status: SandboxState = {
     observedGeneration: generation,
@@ -65,7 +66,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(connected ? { containerID: progress.containerID } : {}),
     ...(progress.agentPort === undefined ? {} : { agentPort: progress.agentPort }),
     ...(progress.interrupted === undefined || progress.interrupted.length === 0 ? {} : { interrupted: [...progress.interrupted] }),
-    ...(progress.lastStop === undefined && old.lastStop === undefined ? {} : { lastStop: progress.lastStop ?? old.lastStop }),
+    ...(lastStop === undefined ? {} : { lastStop }),
     ...(starting ? { startingSince: old.startingSince ?? now } : {}),
     ...(ready ? { activeSince: old.activeSince ?? now } : {}),
     // A pod that is lost and comes back does not make its sandbox younger; a pause does.
