@@ -14,6 +14,8 @@ describe('the whole product under simulated faults', () => {
     timeoutMs,
   );
 
+  it.each([534, 737, 738, 799, 822, 1840])('keeps them with seed %i, which found a mistake', (seed) => mustBeClean({ seed }), timeoutMs);
+
   it(
     'keeps them while leaders are frozen past their lease',
     async () => {
