@@ -56,7 +56,7 @@ describe('a conversation', () => {
       const { stdout: left } = await k('get conversations,sandboxes,pods,pvc -o name');
       return !left.includes(id) && !left.includes(sandbox) && up.agentProcesses().length === 0;
     });
-    expect(readdirSync(join(up.dataDir, 'node', 'volumes'))).not.toContain(volume);
+    await eventually('its files to be gone', () => !readdirSync(join(up.dataDir, 'node', 'volumes')).includes(volume));
     expect((await up.call('GET', `/api/v1/app-conversations?ids=${id}`)).body).toEqual([]);
   }, 60_000);
 
