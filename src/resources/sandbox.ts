@@ -39,6 +39,11 @@ export const sandboxStatusSchema = z.object({
     .max(64)
     .optional()
     .meta({ description: 'Ids of the conversations whose runs the last pause stopped half-way.' }),
+  lastContainerID: z
+    .string()
+    .max(256)
+    .optional()
+    .meta({ description: 'The last container whose agent has been given its keys, kept when that has ended.' }),
   lastStop: z
     .object({ reason: z.string().max(64), containerID: z.string().max(256).optional() })
     .optional()

@@ -1,7 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
-import type { Conversation } from '../../resources/conversation.ts';
+import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '../../resources/object.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -45,6 +45,8 @@ async function ensureOwn(access: SandboxAccess, conversation: Conversation, sign
   const { owner, templateName } = conversation.spec;
   let sandbox = access.store.get(namespace, name);
   if (sandbox === undefined) {
+    // For one that is gone, and that only the cache still shows, it would be collected and made again, over and over.
+    if (!(await isStored(access, conversation, signal))) return undefined;
     try {
       sandbox = await access.client.create(
         sandboxes,
@@ -62,6 +64,16 @@ async function ensureOwn(access: SandboxAccess, conversation: Conversation, sign
     }
   }
   return isOwnedBy(sandbox, conversation) && sandbox.metadata.deletionTimestamp === undefined ? sandbox : undefined;
+}
+
+async function isStored({ client }: SandboxAccess, { metadata }: Conversation, signal: AbortSignal): Promise<boolean> {
+  try {
+    const stored = await client.get(conversations, metadata.namespace, metadata.name, { signal });
+    return stored.metadata.uid === metadata.uid && stored.metadata.deletionTimestamp === undefined;
+  } catch (error) {
+    if (isNotFound(error)) return false;
+    throw error;
+  }
 }
 
 async function join(access: SandboxAccess, conversation: Conversation, name: string, signal: AbortSignal): Promise<Sandbox> {

@@ -55,7 +55,8 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   }
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
   const stops = !wanted && old.pausedAt === undefined;
-  const lastStop = stops ? { reason, ...(old.containerID === undefined ? {} : { containerID: old.containerID }) } : old.lastStop;
+  const lastStop = stops ? { reason, ...(old.lastContainerID === undefined ? {} : { containerID: old.lastContainerID }) } : old.lastStop;
+  const lastContainerID = progress.containerID ?? old.lastContainerID;
   const starting = wanted && !ready && failed === undefined;
   const status: SandboxState = {
     observedGeneration: generation,
@@ -66,6 +67,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(connected ? { containerID: progress.containerID } : {}),
     ...(progress.agentPort === undefined ? {} : { agentPort: progress.agentPort }),
     ...(progress.interrupted === undefined || progress.interrupted.length === 0 ? {} : { interrupted: [...progress.interrupted] }),
+    ...(lastContainerID === undefined ? {} : { lastContainerID }),
     ...(lastStop === undefined ? {} : { lastStop }),
     ...(starting ? { startingSince: old.startingSince ?? now } : {}),
     ...(ready ? { activeSince: old.activeSince ?? now } : {}),
