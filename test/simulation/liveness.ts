@@ -44,6 +44,8 @@ export function unsettled({ cluster, node, safety }: LivenessOptions): readonly 
     const id = conversationIdOf(conversation);
     const process = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
     const stored = process?.volume.conversations.get(id);
+    // One that has joined a sandbox which was deleted and made again says so.
+    if (stored === undefined && conversation.spec.sandboxName !== undefined && conversation.status?.executionStatus === 'error') return [];
     if (stored === undefined) return ['the agent does not know it'];
     if (stored.status === 'running') return ['still runs'];
     const cut = stored.status === 'paused' || stored.status === 'error';
