@@ -5,7 +5,7 @@ const within = 80;
 
 /** What catches it, and under which faults it is looked for; all kinds unless said. */
 const caught: Readonly<Record<Breakable, readonly [rule: string | RegExp, faults?: SimulationOptions['faults']]>> = {
-  'a status is written whatever its version': [/starts only go on|no start goes backwards|READY and ERROR are final/],
+  'a status is written whatever its version': [/starts only go on|no start goes backwards|READY and ERROR are final|keys stay/],
   'a requeue is forgotten': ['everything settles'],
   'it acts before its caches are filled': [/ERROR tells the truth|everything settles/],
   'the uid of an object that was created again is ignored': ['everything settles', 'none'],
