@@ -14,7 +14,11 @@ describe('the whole product under simulated faults', () => {
     timeoutMs,
   );
 
-  it.each([534, 737, 738, 799, 822, 1840, 2605, 2971, 3040])('keeps them with seed %i, which found a mistake', (seed) => mustBeClean({ seed }), timeoutMs);
+  it.each([534, 737, 738, 799, 822, 1840, 2605, 2971, 3040])(
+    'keeps them with seed %i, which found a mistake',
+    (seed) => mustBeClean({ seed }),
+    timeoutMs,
+  );
 
   it(
     'keeps them while leaders are frozen past their lease',
