@@ -44,6 +44,8 @@ interface Observed {
 }
 
 const never = Number.NEGATIVE_INFINITY;
+/** How often a leader that wants to give its lease away looks whether its last writes have been answered. */
+const settlePollMs = 20;
 
 /**
  * Makes one of several processes the leader, by a Lease, with client-go's rules. Only candidates look more often than client-go's.
@@ -224,9 +226,11 @@ export class LeaderElection {
   /** Lets the next one begin at once, where nothing that this one has sent can come after it. */
   async #release(heldUntil: number): Promise<void> {
     const { client, clock } = this.#options;
-    const { settledAt } = this.#writes;
-    if (settledAt >= heldUntil || this.#observed === undefined) return;
-    await sleep(clock, Math.max(0, settledAt - clock.monotonic()));
+    // A write under way is answered at once as a rule; one whose outcome stays unknown is waited out, or the lease with it.
+    while (this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil) {
+      await sleep(clock, Math.min(settlePollMs, this.#writes.settledAt - clock.monotonic()));
+    }
+    if (clock.monotonic() >= heldUntil || this.#observed === undefined) return;
     const { lease } = this.#observed;
     const now = microTime(clock);
     try {
