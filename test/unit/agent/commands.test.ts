@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { BoundedOutput } from '../../../src/agent/reference/bounded-output.ts';
 import { Commands } from '../../../src/agent/reference/commands.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const commands = new Commands();
 afterAll(() => commands.close());
@@ -57,7 +58,7 @@ describe('a command', () => {
 
   it('takes what it left in the background along', async () => {
     const { stdout } = await run('sleep 30 & echo $!');
-    expect(lives(Number(stdout))).toBe(false);
+    await eventually('its end', () => !lives(Number(stdout)));
   });
 
   it('reports the signal that ended it', async () => {
