@@ -53,7 +53,15 @@ export async function operator(): Promise<void> {
     retryPeriodMs: config.LEASE_RETRY_PERIOD_SECONDS * 1000,
     ...runtime,
     onStartedLeading: async (signal) => {
-      const work = new Operator({ ...runtime, client: fenced(client, election), caches, agent, keys, gitHosts: config.GIT_HOSTS });
+      const work = new Operator({
+        ...runtime,
+        client: fenced(client, election),
+        caches,
+        agent,
+        keys,
+        gitHosts: config.GIT_HOSTS,
+        namespace,
+      });
       await work.start(signal);
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
       await work.stop();

@@ -13,9 +13,12 @@ import { isAlreadyExists } from '../kube/errors.ts';
 import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
+import { conversationQuotas } from '../resources/conversation-quota.ts';
+import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { CommandError, systemCodeOf } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
+import { defaultQuota } from './default-quota.ts';
 import { defaultTemplate, referenceAgentImage } from './default-template.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { interrupted } from './interruption.ts';
@@ -37,9 +40,10 @@ function referenceAgentProgram(programFolder: string): readonly string[] {
   return [process.execPath, program];
 }
 
-async function ensureTemplate(client: KubeClient): Promise<void> {
+/** Only where there is none of its name: afterwards it belongs to whoever edits it. */
+async function ensure<T extends KubeObject>(client: KubeClient, resource: ResourceDefinition<T>, object: NewObject<T>): Promise<void> {
   try {
-    await client.create(sandboxTemplates, defaultTemplate(namespace));
+    await client.create(resource, object);
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
   }
@@ -113,7 +117,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     },
     stack,
   );
-  await ensureTemplate(client);
+  await ensure(client, sandboxTemplates, defaultTemplate(namespace));
+  await ensure(client, conversationQuotas, defaultQuota(namespace));
   const key = await ensureFirstKey(client, folder, config.OWNER);
 
   const caches = createCaches({ client, namespace, ...runtime, indexers: gatewayIndexers });
@@ -127,7 +132,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
 
   const agent = new OpenHandsClient({});
   stack.defer(() => agent.close());
-  const operator = new Operator({ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, ...runtime });
+  const operator = new Operator({ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, ...runtime });
   stack.defer(() => operator.stop());
   await operator.start();
 

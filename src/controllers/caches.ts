@@ -5,6 +5,7 @@ import type { Indexers } from '../kube/store.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
+import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../resources/core.ts';
 import type { KubeObject, ResourceDefinition } from '../resources/object.ts';
 import { managedBy, sandboxes, type Sandbox } from '../resources/sandbox.ts';
@@ -28,6 +29,7 @@ export interface Caches {
   readonly conversations: Reflector<Conversation>;
   readonly sandboxes: Reflector<Sandbox>;
   readonly templates: Reflector<SandboxTemplate>;
+  readonly quotas: Reflector<ConversationQuota>;
   readonly pods: Reflector<Pod>;
   readonly claims: Reflector<PersistentVolumeClaim>;
 }
@@ -56,9 +58,17 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
     conversations: reflect(conversations, { indexers: { ...conversationIndexers, ...more?.conversations } }),
     sandboxes: reflect(sandboxes, { indexers: { ...sandboxIndexers, ...more?.sandboxes } }),
     templates: reflect(sandboxTemplates),
+    quotas: reflect(conversationQuotas),
     pods: reflect(pods, { labelSelector }),
     claims: reflect(persistentVolumeClaims, { labelSelector }),
   };
 }
 
-export const reflectorsOf = (caches: Caches) => [caches.conversations, caches.sandboxes, caches.templates, caches.pods, caches.claims];
+export const reflectorsOf = (caches: Caches) => [
+  caches.conversations,
+  caches.sandboxes,
+  caches.templates,
+  caches.quotas,
+  caches.pods,
+  caches.claims,
+];

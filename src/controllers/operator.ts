@@ -10,11 +10,13 @@ import type { Metrics } from '../observability/metrics.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../resources/conversation.ts';
 import type { KubeObject } from '../resources/object.ts';
 import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
+import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
 import type { GitHosts } from './conversation/repository.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import { countPhases } from './sandbox/phase-count.ts';
+import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { TemplateReconciler } from './template/reconcile.ts';
 
@@ -25,6 +27,8 @@ export interface OperatorOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  /** Where it works; absent: in all namespaces. */
+  readonly namespace?: string;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
@@ -33,7 +37,9 @@ export interface OperatorOptions {
 }
 
 /** Long calls to agents hold a worker each, so there are many. */
-const workers = { conversation: 64, sandbox: 32, admission: 1, template: 2 } as const;
+const workers = { conversation: 64, sandbox: 32, admission: 1, quota: 1, template: 2 } as const;
+/** What a quota says is written so long after a change, for all that come meanwhile. */
+const quotaStatusDelayMs = 500;
 
 const requestOf = (object: KubeObject): Request => ({ namespace: object.metadata.namespace ?? '', name: object.metadata.name });
 
@@ -67,6 +73,7 @@ export class Operator {
   readonly #options: OperatorOptions;
   readonly #events: EventRecorder;
   readonly #controllers: readonly Controller[];
+  readonly #admission: AdmissionReconciler;
   readonly #removers: (() => void)[] = [];
   readonly #wire: () => void;
 
@@ -79,6 +86,7 @@ export class Operator {
       conversations: caches.conversations.store,
       sandboxes: caches.sandboxes.store,
       templates: caches.templates.store,
+      quotas: caches.quotas.store,
       pods: caches.pods.store,
       claims: caches.claims.store,
     };
@@ -96,10 +104,21 @@ export class Operator {
       'conversation',
       new ConversationReconciler({ client, stores, agent, keys, gitHosts, events, clock, logger, metrics }),
     );
-    const sandbox = controller('sandbox', new SandboxReconciler({ client, stores, agent, keys, events, clock, logger }));
-    const admission = controller('admission', new AdmissionReconciler({ client, stores, clock }));
+    const podCreations = new PodCreations(clock);
+    const sandbox = controller('sandbox', new SandboxReconciler({ client, stores, agent, keys, events, podCreations, clock, logger }));
+    const slots = new AdmissionReconciler({
+      ...{ client, stores, podCreations, events, clock, logger, metrics, namespace: options.namespace },
+      enqueue: (request) => admission.enqueue(request),
+      enqueueQuota: (request) => quota.enqueueAfter(request, quotaStatusDelayMs),
+    });
+    this.#admission = slots;
+    const admission: Controller = controller('admission', slots);
+    const quota: Controller = controller(
+      'quota',
+      new QuotaStatusReconciler({ client, stores, clock, domain: (namespace) => slots.domain(namespace) }),
+    );
     const template = controller('template', new TemplateReconciler({ client, stores, clock }));
-    this.#controllers = [conversation, sandbox, admission, template];
+    this.#controllers = [conversation, sandbox, admission, quota, template];
 
     const owningSandbox = (object: KubeObject) => {
       const name = object.metadata.labels?.[sandboxLabel];
@@ -108,12 +127,21 @@ export class Operator {
     const sandboxChanged = (changed: Sandbox) => {
       const request = requestOf(changed);
       sandbox.enqueue(request);
-      admission.enqueue(request);
       for (const user of stores.conversations.byIndex(bySandbox, `${request.namespace}/${request.name}`))
         conversation.enqueue(requestOf(user));
     };
+    const admit = (changed: Sandbox) => slots.observe(changed);
     this.#wire = () => {
       this.#removers.push(
+        // First: nothing that the others do on a change may come before it is counted.
+        caches.quotas.addHandler({
+          added: (changed) => slots.observeQuota(changed),
+          updated: (changed) => slots.observeQuota(changed),
+          deleted: (gone) => slots.forgetQuota(gone),
+        }),
+        caches.sandboxes.addHandler({ added: admit, updated: admit, deleted: (gone) => slots.forget(gone) }),
+        caches.conversations.addHandler(onChange((changed) => slots.observeConversation(changed))),
+        caches.pods.addHandler({ deleted: (gone) => slots.podGone(gone) }),
         caches.conversations.addHandler(onChange((object) => conversation.enqueue(requestOf(object)), conversationMatters)),
         caches.sandboxes.addHandler(onChange(sandboxChanged)),
         caches.pods.addHandler(onChange(owningSandbox)),
@@ -121,6 +149,7 @@ export class Operator {
         caches.templates.addHandler(
           onChange((object) => {
             template.enqueue(requestOf(object));
+            slots.observeTemplate(object);
             const key = `${object.metadata.namespace}/${object.metadata.name}`;
             for (const made of stores.sandboxes.byIndex(byTemplate, key)) sandbox.enqueue(requestOf(made));
           }),
@@ -133,6 +162,7 @@ export class Operator {
   /** Starts to work once every cache has been filled: deciding on half a picture would create what is there already. */
   async start(signal?: AbortSignal): Promise<void> {
     await Promise.all(reflectorsOf(this.#options.caches).map((reflector) => reflector.synced(signal)));
+    await this.#admission.seed(signal);
     this.#wire();
     for (const controller of this.#controllers) controller.start();
   }

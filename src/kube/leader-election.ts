@@ -156,7 +156,11 @@ export class LeaderElection {
 
   /** Resolves when the work has ended and was told to. */
   async #work(term: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
     try {
+      // Of an earlier time as leader: what it has sent last may still be executed.
+      const unsettledMs = this.#writes.settledAt - clock.monotonic();
+      if (unsettledMs > 0) await sleep(clock, unsettledMs, term);
       await this.#options.onStartedLeading(term);
     } catch (error) {
       if (!term.aborted) this.#logger.error('The work of the leader failed', { error });

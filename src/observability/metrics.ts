@@ -80,6 +80,30 @@ export function createMetrics(registry: Registry = new Registry()) {
       labelNames: ['outcome', 'code'] as const,
       registers,
     }),
+    quotaSlots: new Gauge({
+      name: name('quota_slots'),
+      help: 'Sandboxes as quotas see them: active (they take a slot), waiting (for one), paused (by a quota, to come back).',
+      labelNames: ['state'] as const,
+      registers,
+    }),
+    quotaPauses: new Counter({
+      name: name('quota_pauses_total'),
+      help: 'Sandboxes paused by the system, by reason: Newcomer, LimitLowered, Idle, MaxActiveTime.',
+      labelNames: ['reason'] as const,
+      registers,
+    }),
+    admissionWaitSeconds: new Histogram({
+      name: name('admission_wait_seconds'),
+      help: 'How long sandboxes wait to be admitted after somebody has asked for them.',
+      buckets: [...stageSeconds, 900, 3600],
+      registers,
+    }),
+    admissionDecisionSeconds: new Histogram({
+      name: name('admission_decision_duration_seconds'),
+      help: 'How long one decision of the quota takes, without writing it.',
+      buckets: [0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1],
+      registers,
+    }),
     sandboxes: new Gauge({
       name: name('sandboxes'),
       help: 'Sandboxes by phase.',

@@ -58,3 +58,9 @@ export const ownerReferenceTo = (owner: KubeObject, { controller }: { readonly c
 
 export const isOwnedBy = (object: KubeObject, owner: KubeObject): boolean =>
   object.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
+
+/** Of two versions of one object. They are decimal numbers without leading zeros, and may be larger than a double can tell apart. */
+export const isNewerVersion = (one: KubeObject, other: KubeObject): boolean => {
+  const [version, before] = [one.metadata.resourceVersion, other.metadata.resourceVersion];
+  return version.length === before.length ? version > before : version.length > before.length;
+};

@@ -22,7 +22,7 @@ export const sandboxStatusSchema = z.object({
   phase: z.enum(sandboxStatuses).optional(),
   reason: z.string().max(64).optional(),
   message: z.string().max(2048).optional(),
-  replicas: z.int().min(0).max(1).optional().meta({ description: '1 while a pod exists.' }),
+  replicas: z.int().min(0).max(1).optional().meta({ description: '1 while a pod exists or may be created.' }),
   selector: z.string().max(256).optional(),
   podName: objectName().optional(),
   podUID: z.string().max(64).optional(),
@@ -53,6 +53,12 @@ export const sandboxStatusSchema = z.object({
     .meta({ description: 'Since when it has been on its way to RUNNING; the start deadline counts from here.' }),
   activeSince: timestamp().optional().meta({ description: 'Since when it has been RUNNING without a pause.' }),
   pausedAt: timestamp().optional(),
+  waitingSince: timestamp().optional().meta({ description: 'Since when it has been waiting for room under a quota.' }),
+  resumeRequestSeen: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ description: 'The request to resume that was there when it was paused; a later one undoes the pause.' }),
   conditions: conditionsSchema,
 });
 
@@ -75,6 +81,7 @@ export const SandboxCondition = {
 export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
+  quotaExceeded: 'QuotaExceeded',
   user: 'User',
   quota: 'Quota',
   idle: 'Idle',
@@ -89,7 +96,13 @@ export const SandboxReason = {
 } as const;
 
 /** Reasons of Admitted=False that take the sandbox from its owner for a while, rather than make it wait. */
-const pausingReasons: ReadonlySet<string> = new Set([SandboxReason.quota, SandboxReason.idle, SandboxReason.maxActiveTime]);
+const pausingReasons: ReadonlySet<string> = new Set([
+  SandboxReason.quota,
+  SandboxReason.idle,
+  SandboxReason.maxActiveTime,
+  SandboxReason.quotaExceeded,
+]);
+export const isPausingReason = (reason: string): boolean => pausingReasons.has(reason);
 
 export interface SandboxView {
   readonly phase: SandboxStatus;
@@ -133,6 +146,10 @@ export const shouldRun = (sandbox: Sandbox): boolean =>
   isTrue(sandbox.status?.conditions, SandboxCondition.admitted) &&
   !isTrue(sandbox.status?.conditions, SandboxCondition.failed);
 
+/** Whether it counts against a quota: from its admission until its pod is gone. Wherever a pod exists or may come, this is true. */
+export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
+  status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
+
 export const sandboxDefinition: CustomResourceDefinition = {
   kind: 'Sandbox',
   plural: 'sandboxes',
@@ -158,9 +175,12 @@ export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
 
 /**
  * When a person last asked for the sandbox to run, RFC 3339. It speaks for a sandbox that the quota, its idleness or its age has
- * paused, whose `spec.replicas` says 1 all the time: a request newer than that pause undoes it, as far as the quota allows.
+ * paused, whose `spec.replicas` says 1 all the time: a value other than the one of the time of the pause undoes it, as far as the quota allows.
  */
 export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
+
+/** Of a sandbox's pod: whom it belongs to, for when the sandbox is deleted and the pod not yet. */
+export const ownerAnnotation = 'conversation-operator.dev/owner';
 
 /** Labels that every pod and claim of a sandbox carries. */
 export const managedBy = { 'app.kubernetes.io/managed-by': 'conversation-operator' } as const;

@@ -1,51 +1,389 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { isoTime, type Clock } from '../../kube/clock.ts';
+import { isoTime, sleep, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
+import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
+import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/store.ts';
-import { setCondition } from '../../resources/conditions.ts';
-import { SandboxCondition, sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { decideAdmission } from './decide.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import { conversations as conversationKind, type Conversation } from '../../resources/conversation.ts';
+import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import { pods, type Pod } from '../../resources/core.ts';
+import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
+import { isNewerVersion } from '../../resources/object.ts';
+import { ownerRule } from '../../resources/quota-rules.ts';
+import { managedBy, ownerAnnotation, sandboxes, slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { bySandbox, byTemplate } from '../caches.ts';
+import { outcomeUnknown, type PodCreations } from '../sandbox/pod-creations.ts';
+import { applied, nameOf } from './decision.ts';
+import type { Domain, Step } from './domain.ts';
+import { classify, type Slot } from './slot.ts';
+import { SlotIndex, type Leftover, type Unsettled } from './slot-index.ts';
 
 export interface AdmissionReconcilerOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly stores: {
+    readonly sandboxes: Store<Sandbox>;
+    readonly conversations: Store<Conversation>;
+    readonly templates: Store<SandboxTemplate>;
+    readonly quotas: Store<ConversationQuota>;
+    readonly pods: Store<Pod>;
+  };
+  readonly podCreations: PodCreations;
+  readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Where it works; absent: in all namespaces. */
+  readonly namespace?: string | undefined;
+  /** Something of the namespace has to be looked at. */
+  readonly enqueue: (request: Request) => void;
+  /** What this quota says of its sandboxes may have changed. */
+  readonly enqueueQuota: (request: Request) => void;
+  /** Within so long after it was sent, a write has been executed or never will be, in milliseconds. Default 10,000. */
+  readonly settleMs?: number;
 }
 
-/** The one writer of the condition Admitted. */
+/** How often what is not settled is looked at. */
+const lookAgainMs = 500;
+const seedRetryMs = 1_000;
+
+const stateNames = ['active', 'waiting', 'paused'] as const;
+
+/**
+ * The one writer of the condition Admitted: decides which sandboxes have a slot. One work item a namespace, and one worker, so
+ * that no two decisions are made at once. Nothing is planned in memory alone; whoever comes after a crash decides anew.
+ */
 export class AdmissionReconciler {
   readonly #options: AdmissionReconcilerOptions;
+  readonly #index: SlotIndex;
+  readonly #settleMs: number;
+  /** Seen by the list at the start and not by the caches. */
+  readonly #unseen = new Map<string, Sandbox | ConversationQuota>();
 
   constructor(options: AdmissionReconcilerOptions) {
     this.#options = options;
+    this.#settleMs = options.settleMs ?? 10_000;
+    for (const state of stateNames) options.metrics.quotaSlots.set({ state }, 0);
+    this.#index = new SlotIndex({
+      classify: (sandbox) => this.#classify(sandbox),
+      onChange: (namespace, before, after) => this.#changed(namespace, before, after),
+    });
   }
 
-  async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const { client, stores, clock } = this.#options;
-    const sandbox = stores.sandboxes.get(namespace, name);
-    if (sandbox === undefined || sandbox.metadata.deletionTimestamp !== undefined) return undefined;
-    const decision = decideAdmission(sandbox);
-    if (decision === undefined) return undefined;
-    const { admitted, reason, message } = decision;
-    const conditions = setCondition(
-      sandbox.status?.conditions,
-      {
-        type: SandboxCondition.admitted,
-        status: admitted ? 'True' : 'False',
-        reason,
-        message,
-        observedGeneration: sandbox.metadata.generation,
+  domain(namespace: string): Domain {
+    return this.#index.domain(namespace);
+  }
+
+  /**
+   * What is true now, as against what the caches have heard of: without that, what a leader before has admitted last would not
+   * be counted. Called once nobody else leads, before anything is decided.
+   */
+  async seed(signal?: AbortSignal): Promise<void> {
+    for (;;) {
+      try {
+        await this.#seed(signal);
+        return;
+      } catch (error) {
+        signal?.throwIfAborted();
+        this.#options.logger.warn('The state of the quotas could not be read', { error });
+        await sleep(this.#options.clock, seedRetryMs, signal);
+      }
+    }
+  }
+
+  async #seed(signal?: AbortSignal): Promise<void> {
+    const { client, namespace, stores } = this.#options;
+    const scope = { ...(namespace === undefined ? {} : { namespace }), ...(signal === undefined ? {} : { signal }) };
+    const quotas = await client.list(conversationQuotas, scope);
+    const present = await client.list(sandboxes, scope);
+    const labelSelector = Object.entries(managedBy)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(',');
+    // After the sandboxes: a pod whose sandbox is not among them has lost it, since nobody creates any now.
+    const left = await client.list(pods, { ...scope, labelSelector });
+    for (const quota of quotas.items) {
+      if (conversationQuotas.accepts?.(quota) === false) continue;
+      this.#index.observeQuota(quota);
+      if (stores.quotas.get(quota.metadata.namespace, quota.metadata.name)?.metadata.uid !== quota.metadata.uid)
+        this.#unseen.set(quota.metadata.uid, quota);
+    }
+    for (const sandbox of present.items) {
+      if (sandboxes.accepts?.(sandbox) === false) continue;
+      this.#index.observe(sandbox);
+      if (stores.sandboxes.get(sandbox.metadata.namespace, sandbox.metadata.name)?.metadata.uid !== sandbox.metadata.uid)
+        this.#unseen.set(sandbox.metadata.uid, sandbox);
+    }
+    for (const pod of left.items) this.#seedPod(pod);
+    for (const name of this.#index.namespaces) this.#enqueue(name);
+  }
+
+  #seedPod(pod: Pod): void {
+    const { namespace = '', name, annotations, ownerReferences } = pod.metadata;
+    const owner = ownerReferences?.find(({ kind }) => kind === sandboxes.kind);
+    if (owner === undefined) return;
+    const known = this.#index.sandbox(owner.uid);
+    if (known !== undefined && slotTaken(known)) return;
+    const sandbox: Sandbox = known ?? {
+      apiVersion: owner.apiVersion,
+      kind: owner.kind,
+      metadata: {
+        name: owner.name,
+        namespace,
+        uid: owner.uid,
+        resourceVersion: '0',
+        generation: 1,
+        creationTimestamp: pod.metadata.creationTimestamp,
       },
-      isoTime(clock),
+      spec: { owner: annotations?.[ownerAnnotation] ?? '', templateName: '', replicas: 0 },
+    };
+    this.#index.addLeftover({ sandboxUid: owner.uid, namespace, podName: name }, sandbox);
+  }
+
+  observe(sandbox: Sandbox): void {
+    this.#index.observe(sandbox);
+    this.#enqueue(sandbox.metadata.namespace);
+  }
+
+  forget(sandbox: Sandbox): void {
+    this.#index.forget(sandbox);
+    this.#enqueue(sandbox.metadata.namespace);
+  }
+
+  observeConversation(conversation: Conversation): void {
+    const { namespace } = conversation.metadata;
+    const names = new Set([ownSandboxName(conversationIdOf(conversation)), conversation.status?.sandboxName]);
+    for (const name of names) {
+      const sandbox = name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
+      if (sandbox !== undefined) this.#index.reclassify(sandbox.metadata.uid);
+    }
+    this.#enqueue(namespace);
+  }
+
+  observeTemplate({ metadata: { namespace, name } }: SandboxTemplate): void {
+    for (const sandbox of this.#options.stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
+      this.#index.reclassify(sandbox.metadata.uid);
+    this.#enqueue(namespace);
+  }
+
+  observeQuota(quota: ConversationQuota): void {
+    if (this.#index.observeQuota(quota)) this.#rulesChanged(quota.metadata.namespace);
+  }
+
+  forgetQuota(quota: ConversationQuota): void {
+    this.#index.forgetQuota(quota);
+    this.#rulesChanged(quota.metadata.namespace);
+  }
+
+  podGone({ metadata: { namespace = '' } }: Pod): void {
+    if (this.#index.leftovers(namespace).length > 0) this.#enqueue(namespace);
+  }
+
+  async reconcile({ namespace }: Request, signal: AbortSignal): Promise<Result> {
+    const { clock, metrics } = this.#options;
+    const waitMs = [await this.#lookAgain(namespace, signal)];
+    for (;;) {
+      signal.throwIfAborted();
+      const began = performance.now();
+      const domain = this.#index.domain(namespace);
+      const step = domain.next(clock.now());
+      metrics.admissionDecisionSeconds.observe((performance.now() - began) / 1000);
+      if (step === undefined) {
+        waitMs.push(domain.wakeAt - clock.now());
+        break;
+      }
+      await this.#take(namespace, step, signal);
+    }
+    if (this.#index.unsettled(namespace).length > 0) waitMs.push(lookAgainMs);
+    const requeueAfterMs = Math.min(...waitMs);
+    return requeueAfterMs === Infinity ? undefined : { requeueAfterMs: Math.max(1, requeueAfterMs) };
+  }
+
+  async #take(namespace: string, step: Step, signal: AbortSignal): Promise<void> {
+    const { client, clock, logger } = this.#options;
+    const { sandbox } = step.slot;
+    const next = applied(step, ownerRule(this.#index.domain(namespace).rules, step.slot.owner), isoTime(clock));
+    const sentAt = clock.monotonic();
+    try {
+      this.#index.observe(await client.updateStatus(sandboxes, next, { signal }));
+    } catch (error) {
+      if (isConflict(error) || isNotFound(error)) {
+        await this.#refresh(sandbox, signal);
+        return;
+      }
+      if (!outcomeUnknown(error)) {
+        if (!(error instanceof ApiError) || error.status === 429) throw error;
+        // It is refused, whatever the reason: that must not keep the others waiting.
+        logger.error('A decision was refused', { namespace, sandbox: sandbox.metadata.name, kind: step.kind, error });
+      }
+      this.#index.unsettle(sandbox, { ...meanwhile(step), until: sentAt + this.#settleMs });
+      return;
+    }
+    this.#explain(step, next);
+  }
+
+  async #refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    const { namespace, name, uid } = sandbox.metadata;
+    let stored: Sandbox | undefined;
+    try {
+      stored = await this.#options.client.get(sandboxes, namespace, name, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    if (stored?.metadata.uid !== uid) this.#index.forget(this.#index.sandbox(uid) ?? sandbox);
+    if (stored !== undefined && sandboxes.accepts?.(stored) !== false) this.#index.observe(stored);
+  }
+
+  /** Asks the API server for what no watch will tell. Returns in how many milliseconds to do so again. */
+  async #lookAgain(namespace: string, signal: AbortSignal): Promise<number> {
+    await this.#findUnseen(namespace, signal);
+    for (const unsettled of this.#index.unsettled(namespace)) await this.#settle(unsettled, signal);
+    let againMs = this.#index.unsettled(namespace).length > 0 ? lookAgainMs : Infinity;
+    for (const leftover of this.#index.leftovers(namespace)) {
+      if (!(await this.#clear(leftover, signal))) againMs = lookAgainMs;
+    }
+    return againMs;
+  }
+
+  async #settle({ sandbox, until }: Unsettled, signal: AbortSignal): Promise<void> {
+    // Before the question: a write may be executed between the answer and the deadline.
+    const over = this.#options.clock.monotonic() >= until;
+    await this.#refresh(sandbox, signal);
+    const known = this.#index.sandbox(sandbox.metadata.uid);
+    if (over && known !== undefined && !isNewerVersion(known, sandbox)) this.#index.settle(sandbox);
+  }
+
+  /** True when the pod of a sandbox that is gone is gone too, and none can come. */
+  async #clear(leftover: Leftover, signal: AbortSignal): Promise<boolean> {
+    const { client, podCreations } = this.#options;
+    const { sandboxUid, namespace, podName } = leftover;
+    if (podCreations.unsettledMs(sandboxUid) > 0) return false;
+    try {
+      const pod = await client.get(pods, namespace, podName, { signal });
+      if (pod.metadata.ownerReferences?.some(({ uid }) => uid === sandboxUid) === true) return false;
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    this.#index.removeLeftover(leftover);
+    return true;
+  }
+
+  async #findUnseen(namespace: string, signal: AbortSignal): Promise<void> {
+    const { stores, client } = this.#options;
+    for (const [uid, object] of this.#unseen) {
+      if (object.metadata.namespace !== namespace) continue;
+      if (isSandbox(object)) {
+        if (stores.sandboxes.get(namespace, object.metadata.name)?.metadata.uid !== uid) await this.#refresh(object, signal);
+      } else if (stores.quotas.get(namespace, object.metadata.name)?.metadata.uid !== uid) {
+        const stored = await client.get(conversationQuotas, namespace, object.metadata.name, { signal }).catch((error: unknown) => {
+          if (isNotFound(error)) return undefined;
+          throw error;
+        });
+        if (stored?.metadata.uid !== uid) this.forgetQuota(object);
+      }
+      this.#unseen.delete(uid);
+    }
+  }
+
+  #classify(sandbox: Sandbox): Slot {
+    const { stores, clock } = this.#options;
+    const { namespace, name, ownerReferences } = sandbox.metadata;
+    const inIt = new Map(
+      stores.conversations.byIndex(bySandbox, `${namespace}/${name}`).map((conversation) => [conversation.metadata.uid, conversation]),
     );
-    const next: Sandbox = { ...sandbox, status: { ...sandbox.status, conditions: [...conditions] } };
-    const view = viewOfSandbox(next);
-    // A write on an old state is refused by the server, and decided anew.
-    await client.updateStatus(
-      sandboxes,
-      { ...next, status: { ...next.status, phase: view.phase, reason: view.reason, message: view.message } },
-      { signal },
+    for (const { kind, uid, name: conversationName } of ownerReferences ?? []) {
+      const made = kind === conversationKind.kind ? stores.conversations.get(namespace, conversationName) : undefined;
+      if (made?.metadata.uid === uid) inIt.set(uid, made);
+    }
+    return classify({
+      sandbox,
+      conversations: [...inIt.values()].filter(({ spec }) => spec.owner === sandbox.spec.owner),
+      limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
+      now: clock.now(),
+    });
+  }
+
+  #changed(namespace: string, before: Slot | undefined, after: Slot | undefined): void {
+    const { quotaSlots } = this.#options.metrics;
+    const old = before === undefined ? undefined : countedAs(before);
+    const now = after === undefined ? undefined : countedAs(after);
+    if (old !== now) {
+      if (old !== undefined) quotaSlots.dec({ state: old });
+      if (now !== undefined) quotaSlots.inc({ state: now });
+    }
+    const owner = after?.owner ?? before?.owner;
+    if (owner === undefined) return;
+    const { rules } = this.#index.domain(namespace);
+    for (const rule of [ownerRule(rules, owner), rules.namespace]) {
+      if (rule !== undefined) this.#options.enqueueQuota({ namespace, name: rule.quotaName });
+    }
+  }
+
+  #rulesChanged(namespace: string): void {
+    for (const { metadata } of this.#index.quotas(namespace)) this.#options.enqueueQuota({ namespace, name: metadata.name });
+    this.#enqueue(namespace);
+  }
+
+  #enqueue(namespace: string): void {
+    this.#options.enqueue({ namespace, name: '' });
+  }
+
+  /** Tells both sides: whom it was taken from, and whom it was taken for. */
+  #explain(step: Step, sandbox: Sandbox): void {
+    const { logger, metrics, clock } = this.#options;
+    const { slot } = step;
+    const message = sandbox.status?.conditions?.find(({ type }) => type === 'Admitted')?.message ?? '';
+    logger.debug('Admission decided', { sandbox: slot.name, kind: step.kind, message });
+    if (step.kind === 'admit') {
+      if (step.resumed) this.#tell(slot, 'ResumedByQuota', 'Comes back by itself: there is room again.');
+      else metrics.admissionWaitSeconds.observe(Math.max(0, clock.now() - slot.requestedAt) / 1000);
+    }
+    if (step.kind === 'wait' || step.kind === 'reject')
+      this.#tell(slot, step.kind === 'wait' ? 'WaitingForQuota' : 'QuotaExceeded', message);
+    if (step.kind === 'expire') metrics.quotaPauses.inc({ reason: step.reason });
+    if (step.kind !== 'evict') return;
+    const { beneficiary } = step;
+    metrics.quotaPauses.inc({ reason: beneficiary === undefined ? 'LimitLowered' : 'Newcomer' });
+    logger.info('sandbox paused by quota', { sandbox: slot.name, for: beneficiary?.name, limit: step.rule.limit });
+    this.#tell(slot, 'PausedByQuota', message);
+    if (beneficiary === undefined) return;
+    const paused = beneficiary.owner === slot.owner ? nameOf(slot.sandbox) : 'A conversation of another owner';
+    this.#tell(
+      beneficiary,
+      'RoomMade',
+      `${paused.charAt(0).toUpperCase()}${paused.slice(1)} is paused to make room; limit ${step.rule.limit}.`,
     );
-    return undefined;
+  }
+
+  /** To the conversations of a sandbox; to the sandbox where it has none. */
+  #tell({ sandbox }: Slot, reason: string, message: string): void {
+    const { events, stores } = this.#options;
+    const { namespace, name } = sandbox.metadata;
+    const inIt = stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
+    for (const object of inIt.length > 0 ? inIt : [sandbox]) events.record(object, { type: 'Normal', reason, message });
   }
 }
+
+/** What a sandbox counts as until it is known what became of the write: always the most that it may be. */
+function meanwhile({ kind, slot }: Step): Pick<Unsettled, 'state' | 'taken'> {
+  switch (kind) {
+    case 'admit':
+      return { state: 'starting', taken: true };
+    case 'evict':
+    case 'expire':
+    case 'release':
+      return { state: 'freeing', taken: true };
+    case 'wait':
+    case 'reject':
+      return { state: 'none', taken: slot.taken };
+  }
+}
+
+const countedAs = ({ state, taken }: Slot): (typeof stateNames)[number] | undefined => {
+  if (taken) return 'active';
+  if (state === 'waiting') return 'waiting';
+  return state === 'resumable' ? 'paused' : undefined;
+};
+
+const isSandbox = (object: Sandbox | ConversationQuota): object is Sandbox => object.kind === sandboxes.kind;

@@ -19,7 +19,7 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
 import { StartPipeline } from './pipeline.ts';
@@ -167,6 +167,7 @@ export class ConversationReconciler {
         return scope.sandbox === undefined ? undefined : agentEndpointOf(scope.sandbox, this.#options.keys);
       case 'STARTING':
       case 'PAUSED':
+        if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
         // The step's time runs only while there is a sandbox to take it in.
         scope.status = withDeadline(scope.status, undefined);
         return undefined;

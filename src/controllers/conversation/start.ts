@@ -5,6 +5,7 @@ export const StartErrorCode = {
   sandboxNotFound: 'SandboxNotFound',
   sandboxNameTaken: 'SandboxNameTaken',
   sandboxDeleted: 'SandboxDeleted',
+  quotaExceeded: 'QuotaExceeded',
   repositoryUnavailable: 'RepositoryUnavailable',
   branchNotFound: 'BranchNotFound',
   providerNotConfigured: 'ProviderNotConfigured',

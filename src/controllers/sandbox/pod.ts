@@ -1,7 +1,7 @@
 import type { V1Container, V1EnvVar } from '@kubernetes/client-node';
 import { pods, type Pod } from '../../resources/core.ts';
 import { apiVersionOf, ownerReferenceTo, type NewObject, type Wire } from '../../resources/object.ts';
-import { sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
+import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 type Container = Wire<V1Container>;
@@ -68,7 +68,7 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
       name: podNameOf(sandbox),
       namespace: sandbox.metadata.namespace,
       labels: { ...metadata?.labels, ...sandboxLabels(sandbox.metadata.name) },
-      ...(metadata?.annotations ? { annotations: metadata.annotations } : {}),
+      annotations: { ...metadata?.annotations, [ownerAnnotation]: sandbox.spec.owner },
       ownerReferences: [ownerReferenceTo(sandbox, { controller: true })],
     },
     spec: {

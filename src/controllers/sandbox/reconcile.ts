@@ -6,17 +6,19 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
-import { isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
+import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
+import { isOwnedBy, type NewObject } from '../../resources/object.ts';
 import { SandboxReason, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { connectAgent } from './agent-connection.ts';
 import { buildClaim } from './claim.ts';
 import { decideSandbox, type SandboxStep } from './decide.ts';
 import { buildPod } from './pod.ts';
+import type { PodCreations } from './pod-creations.ts';
 import { runningProgress, sandboxStatus, type SandboxProgress } from './status.ts';
 
 export interface SandboxReconcilerOptions {
@@ -30,6 +32,7 @@ export interface SandboxReconcilerOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly events: Pick<EventRecorder, 'record'>;
+  readonly podCreations: PodCreations;
   readonly clock: Clock;
   readonly logger: Logger;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
@@ -38,12 +41,12 @@ export interface SandboxReconcilerOptions {
 
 /** What a reconcile of one sandbox has found and done so far. */
 interface Scope {
-  readonly sandbox: Sandbox;
+  sandbox: Sandbox;
+  /** That it may have a pod has been stored, or seen to be stored, in this reconcile. */
+  reserved: boolean;
   readonly template: SandboxTemplate | undefined;
   claim: PersistentVolumeClaim | undefined;
   pod: Pod | undefined;
-  /** The API server has said itself that it is to run. */
-  confirmed?: boolean;
 }
 
 interface Outcome {
@@ -77,16 +80,19 @@ export class SandboxReconciler {
     const cached = stores.sandboxes.get(namespace, name);
     // Its pod and claim are owned by it: the garbage collector takes them.
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
-    const keyless = shouldRun(cached) && cached.status?.masterKeyId === undefined;
-    const sandbox = keyless ? await this.#chooseMasterKey(cached, signal) : cached;
     const scope: Scope = {
-      sandbox,
-      template: stores.templates.get(namespace, sandbox.spec.templateName),
+      sandbox: cached,
+      reserved: false,
+      template: stores.templates.get(namespace, cached.spec.templateName),
       claim: stores.claims.get(namespace, name),
       pod: stores.pods.get(namespace, name),
     };
-    const { progress, requeueAfterMs } = await this.#advance(scope, signal);
+    // From before the reservation to after the creation: in between the sandbox may be deleted, and its slot is not free then.
+    const { progress, requeueAfterMs } = shouldRun(cached)
+      ? await this.#options.podCreations.during(cached.metadata.uid, () => this.#run(scope, signal))
+      : await this.#advance(scope, signal);
     if (progress !== undefined) {
+      const { sandbox } = scope;
       const status = sandboxStatus(sandbox, progress, isoTime(clock));
       if (!isDeepStrictEqual(status, sandbox.status)) {
         await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
@@ -96,10 +102,42 @@ export class SandboxReconciler {
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
   }
 
-  /** Stored before anything is derived from it: a rotation of the master key must not change a sandbox's keys half-way. */
-  #chooseMasterKey(sandbox: Sandbox, signal: AbortSignal): Promise<Sandbox> {
+  async #run(scope: Scope, signal: AbortSignal): Promise<Outcome> {
+    const { masterKeyId, replicas } = scope.sandbox.status ?? {};
+    if (masterKeyId === undefined || replicas !== 1) await this.#reserve(scope, signal);
+    return this.#advance(scope, signal);
+  }
+
+  /**
+   * Stores that a pod may exist from now on, on the very version on which the sandbox was meant to run and admitted: if that is
+   * not so any more, the write is refused. Until this controller takes it back, the slot is taken. The master key is chosen in
+   * the same write, before anything is derived from it, because a rotation must not change a sandbox's keys half-way.
+   */
+  async #reserve(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, keys } = this.#options;
-    return client.updateStatus(sandboxes, { ...sandbox, status: { ...sandbox.status, masterKeyId: keys.currentKeyId } }, { signal });
+    const { sandbox } = scope;
+    // It is not paused any more; of a pause that comes next, nothing has been stored yet.
+    const { pausedAt: _pausedAt, ...status } = sandbox.status ?? {};
+    const masterKeyId = status.masterKeyId ?? keys.currentKeyId;
+    scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: { ...status, masterKeyId, replicas: 1 } }, { signal });
+    scope.reserved = true;
+  }
+
+  /** Whether it is sure that no pod of the sandbox exists, and that none comes. Sets the pod, where there is one after all. */
+  async #noPod(scope: Scope, signal: AbortSignal): Promise<{ readonly sure: boolean; readonly requeueAfterMs?: number }> {
+    const { client, podCreations } = this.#options;
+    const { namespace, name, uid } = scope.sandbox.metadata;
+    const unsettledMs = podCreations.unsettledMs(uid);
+    if (unsettledMs > 0) return { sure: false, requeueAfterMs: unsettledMs };
+    try {
+      const pod = await client.get(pods, namespace, name, { signal });
+      if (!isOwnedBy(pod, scope.sandbox)) return { sure: true };
+      scope.pod = pod;
+      return { sure: false };
+    } catch (error) {
+      if (isNotFound(error)) return { sure: true };
+      throw error;
+    }
   }
 
   /** Steps until one has to wait for the world. Every step that creates leads to another, so the loop ends. */
@@ -130,7 +168,7 @@ export class SandboxReconciler {
       case 'create-pod':
         if (!(await this.#confirmedToRun(scope, signal))) return outdated;
         scope.pod = await this.#create(() =>
-          client.create(pods, buildPod(sandbox, step.template, keys.bootstrapKey(sandbox.metadata.uid, masterKeyId)), { signal }),
+          this.#createPod(buildPod(sandbox, step.template, keys.bootstrapKey(sandbox.metadata.uid, masterKeyId)), sandbox, signal),
         );
         return scope.pod === undefined ? waiting(SandboxReason.waitingForPod, 'Waiting for its pod.', patientIntervalMs) : undefined;
       case 'connect-agent':
@@ -146,7 +184,11 @@ export class SandboxReconciler {
         return this.#stop(scope, step.pod, step.podIP, signal);
       case 'stopped': {
         const { reason, message } = viewOfSandbox(sandbox);
-        return { progress: { ready: false, reason, message, wanted, interrupted: sandbox.status?.interrupted } };
+        const progress: SandboxProgress = { ready: false, reason, message, wanted, interrupted: sandbox.status?.interrupted };
+        if (sandbox.status?.replicas !== 1) return { progress };
+        const { sure, requeueAfterMs } = await this.#noPod(scope, signal);
+        if (sure) return { progress: { ...progress, released: true } };
+        return requeueAfterMs === undefined ? undefined : { progress, requeueAfterMs };
       }
       case 'fail': {
         // Its pod goes with the next step: what has failed is not meant to run any more.
@@ -157,22 +199,30 @@ export class SandboxReconciler {
     }
   }
 
+  /**
+   * Whether it is to run, and its slot reserved, as the API server has it now: the cache may be behind a deletion, a pause, or
+   * the write that took the reservation back. Goes on with what the server has.
+   */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
-    scope.confirmed ??= await this.#confirm(scope.sandbox, true, signal);
-    return scope.confirmed;
+    if (scope.reserved) return true;
+    const stored = await this.#stored(scope.sandbox, signal);
+    if (stored === undefined || !shouldRun(stored)) return false;
+    scope.sandbox = stored;
+    if (stored.status?.replicas === 1 && stored.status.masterKeyId !== undefined) scope.reserved = true;
+    else await this.#reserve(scope, signal);
+    return true;
   }
 
   /**
-   * Whether the sandbox is still there and to run, or not, as the cache shows it. A watch that has fallen silent leaves the cache
-   * behind for minutes; what is made for a sandbox that is gone would be collected and made again, over and over, and a pod may
-   * not be stopped for a pause that is over.
+   * The sandbox as the API server has it. A watch that has fallen silent leaves the cache behind for minutes; what is made for a
+   * sandbox that is gone would be collected and made again, over and over, and a pod may not be stopped for a pause that is over.
    */
-  async #confirm({ metadata: { namespace, name, uid } }: Sandbox, runs: boolean, signal: AbortSignal): Promise<boolean> {
+  async #stored({ metadata: { namespace, name, uid } }: Sandbox, signal: AbortSignal): Promise<Sandbox | undefined> {
     try {
       const stored = await this.#options.client.get(sandboxes, namespace, name, { signal });
-      return stored.metadata.uid === uid && stored.metadata.deletionTimestamp === undefined && shouldRun(stored) === runs;
+      return stored.metadata.uid === uid && stored.metadata.deletionTimestamp === undefined ? stored : undefined;
     } catch (error) {
-      if (isNotFound(error)) return false;
+      if (isNotFound(error)) return undefined;
       throw error;
     }
   }
@@ -183,6 +233,16 @@ export class SandboxReconciler {
       return await create();
     } catch (error) {
       if (isAlreadyExists(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #createPod(pod: NewObject<Pod>, { metadata: { uid } }: Sandbox, signal: AbortSignal): Promise<Pod> {
+    const { client, podCreations } = this.#options;
+    try {
+      return await client.create(pods, pod, { signal });
+    } catch (error) {
+      podCreations.failed(uid, error);
       throw error;
     }
   }
@@ -232,7 +292,8 @@ export class SandboxReconciler {
     const progress: SandboxProgress = { ...observed, containerID, ready: false, reason, message, wanted: false };
     // Known in the resource before anything is stopped: however soon it runs again, whose runs are to go on follows from why they were cut.
     if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
-    if (!(await this.#confirm(sandbox, false, signal))) return outdated;
+    const stored = await this.#stored(sandbox, signal);
+    if (stored === undefined || shouldRun(stored)) return outdated;
     const inTime = clock.now() - Date.parse(pausedAt) < this.#pauseBoundMs;
     const endpoint = podIP === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP } }, keys);
     const stopped = endpoint === undefined ? [] : await this.#interrupt(endpoint, signal);

@@ -15,6 +15,8 @@ export interface SandboxProgress {
   /** Whether it is meant to run. */
   readonly wanted: boolean;
   readonly interrupted?: readonly string[] | undefined;
+  /** It is sure that it has no pod and gets none: its slot is free from here on. */
+  readonly released?: boolean;
 }
 
 const condition = (
@@ -61,7 +63,8 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
-    replicas: pod === undefined ? 0 : 1,
+    // Not from what is seen of the pod: a cache may be behind. It is 1 from the reservation on.
+    replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
     ...(pod === undefined ? {} : { podName: pod.name, podUID: pod.uid, ...(pod.ip === undefined ? {} : { podIP: pod.ip }) }),
     ...(connected ? { containerID: progress.containerID } : {}),
@@ -74,6 +77,8 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     // A pod that is lost and comes back does not make its sandbox younger; a pause does.
     ...(!ready && wanted && old.activeSince !== undefined ? { activeSince: old.activeSince } : {}),
     ...(wanted ? {} : { pausedAt: old.pausedAt ?? now }),
+    ...(old.waitingSince === undefined ? {} : { waitingSince: old.waitingSince }),
+    ...(old.resumeRequestSeen === undefined ? {} : { resumeRequestSeen: old.resumeRequestSeen }),
     conditions: [...conditions],
   };
   const { phase, reason: why, message: text } = viewOfSandbox({ ...sandbox, status });

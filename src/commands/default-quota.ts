@@ -1,0 +1,11 @@
+import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
+import { apiVersion } from '../resources/group.ts';
+import type { NewObject } from '../resources/object.ts';
+
+/** The quota that an installation starts with; afterwards it belongs to whoever edits it. */
+export const defaultQuota = (namespace: string): NewObject<ConversationQuota> => ({
+  apiVersion,
+  kind: conversationQuotas.kind,
+  metadata: { name: 'default', namespace },
+  spec: { scope: 'Owner', limit: 10, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All' },
+});

@@ -1,0 +1,150 @@
+import { findCondition, isTrue } from '../../resources/conditions.ts';
+import { isStartOver, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  isPausingReason,
+  resumeRequestedAnnotation,
+  slotTaken,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
+import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+
+export type SlotState =
+  /** It wants nothing: paused by its owner, failed, or being deleted. */
+  | 'none'
+  /** A newcomer: it wants a slot because somebody asked for it. */
+  | 'waiting'
+  /** Admitted, and on its way: its agent, or the start of a conversation in it. Never taken away from it. */
+  | 'starting'
+  | 'running'
+  /** On its way out; its slot is free when its pod is gone. */
+  | 'freeing'
+  /** The quota has paused it: it comes back by itself when there is room. */
+  | 'resumable'
+  /** Paused by its idleness or its age, or refused: it comes back when somebody asks for it. */
+  | 'resting';
+
+/** What a quota has to know of one sandbox. Times are milliseconds since 1970. */
+export interface Slot {
+  readonly uid: string;
+  readonly name: string;
+  readonly owner: string;
+  readonly state: SlotState;
+  /** It counts against the limit. */
+  readonly taken: boolean;
+  readonly sandbox: Sandbox;
+  /** Waiting: since when. */
+  readonly requestedAt: number;
+  /** Waiting: its condition says so. */
+  readonly explained: boolean;
+  /** Running: since when. */
+  readonly activeSince: number;
+  /** Running: since when its agent has done nothing; Infinity while it works. */
+  readonly idleSince: number;
+  /** Running: its agent waits for a confirmation by a person. */
+  readonly confirming: boolean;
+  /** Resumable: since when. */
+  readonly pausedSince: number;
+  /** Resumable: a run or a start was cut off. */
+  readonly unfinished: boolean;
+  /** Admitted, and needs it no more. */
+  readonly releasable: boolean;
+  /** Running: when its template says that it is paused, and why. */
+  readonly expiry: { readonly at: number; readonly reason: typeof SandboxReason.idle | typeof SandboxReason.maxActiveTime } | undefined;
+}
+
+export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiveTime'>;
+
+export interface SlotFacts {
+  readonly sandbox: Sandbox;
+  /** Those that are in it, and those that it was made for. */
+  readonly conversations: readonly Conversation[];
+  readonly limits?: TimeLimits | undefined;
+  readonly now: number;
+}
+
+const time = (timestamp: string | undefined, otherwise: number): number => {
+  const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
+  return Number.isNaN(ms) ? otherwise : ms;
+};
+
+/** What stands in the annotation, as far as it fits into the status. */
+export const resumeRequestOf = ({ metadata }: Pick<Sandbox, 'metadata'>): string | undefined =>
+  metadata.annotations?.[resumeRequestedAnnotation]?.slice(0, 64);
+
+/** Somebody has asked for it since it was paused: with the annotation, or by turning `spec.replicas` off and on again. */
+function isRequested({ metadata, status }: Sandbox): boolean {
+  const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
+  return resumeRequestOf({ metadata }) !== status?.resumeRequestSeen || metadata.generation > (admitted?.observedGeneration ?? 0);
+}
+
+function stateOf({ sandbox, conversations }: SlotFacts): SlotState {
+  const { metadata, spec, status } = sandbox;
+  const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
+  const taken = slotTaken(sandbox);
+  const wanted = metadata.deletionTimestamp === undefined && spec.replicas === 1 && !isTrue(status?.conditions, SandboxCondition.failed);
+  if (!wanted) return taken ? 'freeing' : 'none';
+  if (admitted?.status === 'True') {
+    const settled =
+      isTrue(status?.conditions, SandboxCondition.ready) &&
+      status?.activeSince !== undefined &&
+      conversations.every((conversation) => isStartOver(startStatusOf(conversation)));
+    return settled ? 'running' : 'starting';
+  }
+  if (taken) return 'freeing';
+  if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox)) return 'waiting';
+  return admitted.reason === SandboxReason.quota ? 'resumable' : 'resting';
+}
+
+function requestTime({ metadata, status }: Sandbox, now: number): number {
+  const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
+  if (admitted === undefined) return time(metadata.creationTimestamp, now);
+  if (admitted.reason === SandboxReason.waitingForQuota) return time(status?.waitingSince, now);
+  return Math.min(now, time(metadata.annotations?.[resumeRequestedAnnotation], now));
+}
+
+function expiryOf(slot: { activeSince: number; idleSince: number }, limits: TimeLimits | undefined): Slot['expiry'] {
+  const idleAt = limits?.idleTimeout === undefined ? Infinity : slot.idleSince + durationMs(limits.idleTimeout);
+  const ageAt = limits?.maxActiveTime === undefined ? Infinity : slot.activeSince + durationMs(limits.maxActiveTime);
+  if (Math.min(idleAt, ageAt) === Infinity) return undefined;
+  return idleAt <= ageAt ? { at: idleAt, reason: SandboxReason.idle } : { at: ageAt, reason: SandboxReason.maxActiveTime };
+}
+
+const isUnfinished = (conversation: Conversation): boolean => {
+  const { status } = conversation;
+  return (
+    !isStartOver(startStatusOf(conversation)) ||
+    status?.executionStatus === 'running' ||
+    (status?.interruption !== undefined && status.interruption.reason !== SandboxReason.user)
+  );
+};
+
+/** What a sandbox is to its quotas. Pure. */
+export function classify(facts: SlotFacts): Slot {
+  const { sandbox, conversations, limits, now } = facts;
+  const { metadata, spec, status } = sandbox;
+  const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
+  const state = stateOf(facts);
+  const activeSince = time(status?.activeSince, now);
+  const works = conversations.some((conversation) => conversation.status?.executionStatus === 'running');
+  const active = conversations.map((conversation) => time(conversation.status?.lastActivityTime, 0));
+  const idleSince = works ? Infinity : Math.max(activeSince, ...active);
+  return {
+    uid: metadata.uid,
+    name: metadata.name,
+    owner: spec.owner,
+    state,
+    taken: slotTaken(sandbox),
+    sandbox,
+    requestedAt: state === 'waiting' ? requestTime(sandbox, now) : 0,
+    explained: admitted?.reason === SandboxReason.waitingForQuota && status?.waitingSince !== undefined,
+    activeSince,
+    idleSince,
+    confirming: conversations.some((conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation'),
+    pausedSince: time(admitted?.lastTransitionTime, now),
+    unfinished: (status?.interrupted?.length ?? 0) > 0 || conversations.some(isUnfinished),
+    releasable: state === 'freeing' && admitted?.status === 'True' && status?.replicas !== 1 && metadata.deletionTimestamp === undefined,
+    expiry: state === 'running' ? expiryOf({ activeSince, idleSince }, limits) : undefined,
+  };
+}
