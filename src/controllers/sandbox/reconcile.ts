@@ -6,7 +6,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
-import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
