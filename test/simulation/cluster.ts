@@ -2,6 +2,7 @@ import { ControlPlane } from '../../src/embedded/control-plane.ts';
 import type { PlaneRequest, PlaneResponse } from '../../src/embedded/api/request.ts';
 import { WatchStream } from '../../src/embedded/storage/watch-stream.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
+import { conversationQuotas, type ConversationQuota } from '../../src/resources/conversation-quota.ts';
 import {
   kubeEvents,
   leases,
@@ -44,6 +45,7 @@ const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version
   conversations,
   sandboxes,
   sandboxTemplates,
+  conversationQuotas,
   pods,
   persistentVolumeClaims,
   leases,
@@ -157,6 +159,10 @@ export class Cluster {
 
   get sandboxes(): readonly Sandbox[] {
     return [...this.#of(sandboxes.plural).values()] as Sandbox[];
+  }
+
+  get quotas(): readonly ConversationQuota[] {
+    return [...this.#of(conversationQuotas.plural).values()] as ConversationQuota[];
   }
 
   get pods(): readonly Pod[] {

@@ -4,17 +4,20 @@ import { conversationIdOf } from '../../src/resources/ids.ts';
 import { shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
+import type { Quotas } from './quotas.ts';
 import type { Safety } from './safety.ts';
 
 export interface LivenessOptions {
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
   readonly safety: Safety;
+  readonly quotas: Quotas;
 }
 
 /** What is not yet as it should be, in words; empty when everything has come to rest as it should. */
-export function unsettled({ cluster, node, safety }: LivenessOptions): readonly string[] {
+export function unsettled({ cluster, node, safety, quotas }: LivenessOptions): readonly string[] {
   return [
+    ...quotas.unsettled(),
     ...cluster.conversations.flatMap((conversation) =>
       ofConversation(conversation).map((text) => `conversation ${conversation.metadata.name}: ${text}`),
     ),
@@ -32,8 +35,9 @@ export function unsettled({ cluster, node, safety }: LivenessOptions): readonly 
     const view = viewOfSandbox(sandbox);
     if (status?.sandboxName !== undefined && status.sandboxStatus !== view.phase)
       return [`shows ${status.sandboxStatus ?? 'nothing'} for ${view.phase}`];
-    // A start waits as long as its owner keeps its sandbox paused.
-    if (!isStartOver(start)) return view.phase === 'PAUSED' ? [] : [`its start is still ${start}`];
+    // A start waits as long as its owner keeps its sandbox paused, or there is no room for it.
+    if (!isStartOver(start))
+      return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox)) ? [] : [`its start is still ${start}`];
     if (start === 'ERROR') return [];
     const told = safety.heardBy(metadata.uid);
     if (spec.initialMessage !== undefined && told !== 1) return [`READY, and its first message was heard ${told} times`];
@@ -63,6 +67,7 @@ export function unsettled({ cluster, node, safety }: LivenessOptions): readonly 
     if (phase !== viewOfSandbox(sandbox).phase) return [`its stored phase is ${phase ?? 'nothing'}`];
     if (observedGeneration !== sandbox.metadata.generation) return ['its latest spec was not looked at'];
     if (phase === 'PAUSED' || phase === 'ERROR') return owned.length > 0 || replicas !== 0 ? [`${phase}, and has a pod`] : [];
+    if (quotas.waitsRightly(sandbox)) return [];
     if (!shouldRun(sandbox)) return ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
     return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase}, not RUNNING`];

@@ -6,6 +6,7 @@ import { Faults } from './faults.ts';
 import { SimulatedNode } from './node.ts';
 import { OperatorProcess, type Breakage } from './operator-process.ts';
 import { People } from './people.ts';
+import { Quotas } from './quotas.ts';
 import { Random } from './random.ts';
 import { Safety, Violation } from './safety.ts';
 import { Scheduler } from './scheduler.ts';
@@ -64,6 +65,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     keys,
     isOperator: (actor) => operators.some(({ name }) => actor.startsWith(`${name}.`)),
   });
+  const quotas = new Quotas({ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs });
   const commands = random.fork('commands');
   const count = faults === 'of leaders' || shape.chance(0.5) ? 2 : 1;
   for (let index = 0; index < count; index++) {
@@ -126,6 +128,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     });
     node.onHeard = (process, id) => safety.heard(process, id);
     await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template);
+    await quotas.start();
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
     if (faults !== 'none') blows.start();
@@ -136,7 +139,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     const mendedAt = scheduler.monotonic();
     // What lags is still under way, and a watch that has fallen silent is only now found out.
     await run(mendedAt + (deaf ? 200_000 : 25_000));
-    const left = () => (people.done ? unsettled({ cluster, node, safety }) : ['people are still busy']);
+    const left = () => (people.done ? unsettled({ cluster, node, safety, quotas }) : ['people are still busy']);
     while (left().length > 0) {
       if (scheduler.monotonic() - mendedAt > settleMs) throw new Violation('everything settles', left().join('; '));
       await run(scheduler.monotonic() + 2_000);
@@ -155,7 +158,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     });
     await run(scheduler.monotonic() + quietMs);
     stop();
-    const left = unsettled({ cluster, node, safety });
+    const left = unsettled({ cluster, node, safety, quotas });
     if (left.length > 0) throw new Violation('what has settled stays', left.join('; '));
     if (writes.length > 0)
       throw new Violation('no hot loop', `${writes.length} writes in a quiet minute: ${writes.slice(0, 5).join('; ')}`);
