@@ -75,7 +75,7 @@ export class People {
 
   start(): void {
     const { random, busyMs } = this.#options;
-    const count = random.whole(1, 4);
+    const count = random.chance(0.4) ? random.whole(4, 8) : random.whole(1, 4);
     const ids = Array.from({ length: count }, () => this.#newId());
     for (const [index, id] of ids.entries()) {
       const other = ids[index - 1];

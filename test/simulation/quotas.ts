@@ -60,7 +60,7 @@ export class Quotas {
     const { random } = this.#options;
     const pick = <T>(values: readonly T[], otherwise: T): T => values[random.whole(0, values.length - 1)] ?? otherwise;
     return {
-      limit: random.whole(random.chance(0.1) ? 0 : 1, 3),
+      limit: random.chance(0.05) ? 0 : random.chance(0.6) ? 1 : random.whole(1, 4),
       onExceeded: random.chance(0.6) ? 'PauseOldest' : pick(quotaPolicies, 'PauseOldest'),
       minActiveSeconds: random.chance(0.7) ? 0 : random.whole(1, 20),
       autoResume: random.chance(0.7) ? 'All' : pick(autoResumePolicies, 'All'),
