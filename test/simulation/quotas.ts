@@ -156,7 +156,8 @@ export class Quotas {
       return [
         `${taken} of ${limit} slots are taken, and ${eligible.map(({ metadata, ...rest }) => `${metadata.name} (${admittedReason({ metadata, ...rest }) ?? ''})`).join(' ')} wait`,
       ];
-    const makesRoom = [owner, namespace].every((rule) => rule === undefined || rule.onExceeded.startsWith('Pause'));
+    const pauses = (rule: QuotaRule | undefined) => rule === undefined || rule.onExceeded.startsWith('Pause');
+    const makesRoom = pauses(owner) && (pauses(namespace) || taken >= (owner?.limit ?? Infinity));
     return makesRoom && limit > 0 && queued.length > 0 ? [`${queued.length} wait although others may be paused`] : [];
   }
 }

@@ -1,0 +1,112 @@
+import { classify, type Slot, type SlotFacts } from '../../../src/controllers/admission/slot.ts';
+import { resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { aConversation, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
+
+const ready = condition('Ready', 'True', 'Running');
+const seen = (reason: string, time?: string) => ({ ...condition('Admitted', 'False', reason, time), observedGeneration: 1 });
+const asking = (sandbox: Sandbox, at: string): Sandbox => ({
+  ...sandbox,
+  metadata: { ...sandbox.metadata, annotations: { [resumeRequestedAnnotation]: at } },
+});
+const scaled = (sandbox: Sandbox): Sandbox => ({ ...sandbox, metadata: { ...sandbox.metadata, generation: 3 } });
+const quotaPaused = aSandbox({ status: { replicas: 0, conditions: [seen('Quota')] } });
+const running = aSandbox({ status: { replicas: 1, activeSince: noon, conditions: [admitted, ready] } });
+const started = aConversation({ status: { start: { status: 'READY', transitions: [] } } });
+const starting = aConversation({ status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } } });
+const doing = (executionStatus: 'running' | 'finished' | 'waiting_for_confirmation', lastActivityTime = noon) =>
+  aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus, lastActivityTime } });
+
+describe('to its quotas a sandbox', () => {
+  const cases: [string, Partial<SlotFacts>, Partial<Slot>][] = [
+    ['is a newcomer when nobody has looked at it yet', {}, { state: 'waiting', taken: false, requestedAt: noonMs }],
+    ['starts once it is admitted', { sandbox: aSandbox({ status: { conditions: [admitted] } }) }, { state: 'starting', taken: true }],
+    ['runs when its agent answers', { sandbox: running, conversations: [started] }, { state: 'running', taken: true }],
+    ['still starts while a conversation in it does', { sandbox: running, conversations: [starting] }, { state: 'starting' }],
+    [
+      'keeps its slot while its pod ends',
+      { sandbox: aSandbox({ status: { replicas: 1, conditions: [seen('Quota')] } }) },
+      { state: 'freeing', taken: true },
+    ],
+    [
+      'is on its way out when its owner pauses it',
+      { sandbox: { ...running, spec: { ...running.spec, replicas: 0 } } },
+      { state: 'freeing', taken: true, releasable: false },
+    ],
+    [
+      'gives its slot back when it has no pod',
+      { sandbox: aSandbox({ replicas: 0, status: { replicas: 0, conditions: [admitted] } }) },
+      { state: 'freeing', releasable: true },
+    ],
+    [
+      'wants nothing once its owner has paused it',
+      { sandbox: aSandbox({ replicas: 0, status: { replicas: 0, conditions: [seen('Quota')] } }) },
+      { state: 'none', taken: false },
+    ],
+    [
+      'wants nothing once it has failed',
+      { sandbox: aSandbox({ status: { conditions: [seen('WaitingForAdmission'), condition('Failed', 'True')] } }) },
+      { state: 'none' },
+    ],
+    [
+      'counts while it is deleted',
+      { sandbox: { ...running, metadata: { ...running.metadata, deletionTimestamp: noon } } },
+      { state: 'freeing', taken: true },
+    ],
+    [
+      'comes back by itself after the quota has paused it',
+      { sandbox: quotaPaused },
+      { state: 'resumable', taken: false, pausedSince: noonMs },
+    ],
+    ['rests after its idle time', { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }) }, { state: 'resting' }],
+    ['rests after it was refused', { sandbox: aSandbox({ status: { conditions: [seen('QuotaExceeded')] } }) }, { state: 'resting' }],
+    [
+      'is a newcomer when somebody asks for it by REST',
+      { sandbox: asking(quotaPaused, later(500)) },
+      { state: 'waiting', requestedAt: noonMs + 500 },
+    ],
+    [
+      'is none because of what was asked before its pause',
+      { sandbox: asking({ ...quotaPaused, status: { ...quotaPaused.status, resumeRequestSeen: noon } }, noon) },
+      { state: 'resumable' },
+    ],
+    [
+      'is a newcomer when it was scaled to 0 and to 1 again',
+      { sandbox: scaled(quotaPaused) },
+      { state: 'waiting', requestedAt: noonMs + 1000 },
+    ],
+    [
+      'keeps its place in the queue over a restart',
+      { sandbox: aSandbox({ status: { waitingSince: later(-9000), conditions: [seen('WaitingForQuota')] } }) },
+      { state: 'waiting', requestedAt: noonMs - 9000, explained: true },
+    ],
+    ['is not idle while its agent works', { sandbox: running, conversations: [doing('running')] }, { idleSince: Infinity }],
+    [
+      'is idle since its agent has done something last',
+      { sandbox: running, conversations: [doing('finished', later(700))] },
+      { idleSince: noonMs + 700 },
+    ],
+    [
+      'says that its agent waits for a confirmation',
+      { sandbox: running, conversations: [doing('waiting_for_confirmation')] },
+      { confirming: true },
+    ],
+    [
+      'expires after its idle time',
+      { sandbox: running, limits: { idleTimeout: '1m' } },
+      { expiry: { at: noonMs + 60_000, reason: 'Idle' } },
+    ],
+    [
+      'expires after its longest time',
+      { sandbox: running, limits: { idleTimeout: '1h', maxActiveTime: '2m' } },
+      { expiry: { at: noonMs + 120_000, reason: 'MaxActiveTime' } },
+    ],
+    [
+      'has unfinished work when a run was cut',
+      { sandbox: { ...quotaPaused, status: { ...quotaPaused.status, interrupted: ['a'] } } },
+      { unfinished: true },
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, facts, expected) => {
+    expect(classify({ sandbox: aSandbox(), conversations: [], now: noonMs + 1000, ...facts })).toMatchObject(expected);
+  });
+});
