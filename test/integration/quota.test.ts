@@ -1,0 +1,84 @@
+import { readFileSync } from 'node:fs';
+import { eventually } from '../support/eventually.ts';
+import { Installation } from '../support/installation.ts';
+import { kubectl } from '../support/kubectl.ts';
+
+let up: Installation;
+const k = (args: string, input?: string) => kubectl(up.kubeconfig, args.split(' '), input);
+const setQuota = (spec: object) => k(`patch conversationquota default --type merge -p ${JSON.stringify({ spec })}`);
+
+beforeAll(async () => {
+  up = await Installation.start();
+}, 30_000);
+afterAll(async () => {
+  await up.stop();
+}, 30_000);
+
+/** The agents that live. What they run is theirs, also in the moment between fork and exec, in which it looks like them. */
+function agents(): number {
+  const found = up.agentProcesses().flatMap((id) => {
+    try {
+      const parent = Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1]);
+      return readFileSync(`/proc/${id}/cmdline`, 'utf8').includes('reference-agent') ? [{ id, parent }] : [];
+    } catch {
+      return [];
+    }
+  });
+  const ids = new Set(found.map(({ id }) => id));
+  return found.filter(({ parent }) => !ids.has(parent)).length;
+}
+
+/** Looks every 50 ms until told to stop; returns the most agents that it has seen at once. */
+function watchAgents(): () => number {
+  let most = 0;
+  const timer = setInterval(() => (most = Math.max(most, agents())), 50);
+  return () => {
+    clearInterval(timer);
+    return most;
+  };
+}
+
+it('lets six starts through a limit of two, and never more than two agents at once', async () => {
+  expect((await k('get conversationquota default -o jsonpath={.spec.limit}')).stdout).toBe('10');
+  await setQuota({ limit: 2 });
+  const most = watchAgents();
+  const tasks = await Promise.all(Array.from({ length: 6 }, (_, index) => up.start(`Number ${index}:\n\`\`\`sh\necho ${index}\n\`\`\``)));
+  const over = await Promise.all(tasks.map(({ id }) => up.over(id, 60_000)));
+  expect(over.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 'READY'));
+  const ids = over.map((task) => task.app_conversation_id ?? '');
+  await eventually('four of them paused', async () => {
+    const records = await Promise.all(ids.map((id) => up.conversation(id)));
+    return records.filter(({ sandbox_status: status }) => status === 'PAUSED').length === 4;
+  });
+  const paused = (await Promise.all(ids.map((id) => up.conversation(id)))).filter(({ sandbox_status: status }) => status === 'PAUSED');
+  expect(paused.map((record) => record.sandbox_status_reason)).toEqual(['quota', 'quota', 'quota', 'quota']);
+  const { stdout: events } = await k('get events -o jsonpath={.items[*].message}');
+  expect(events).toMatch(/Paused to make room for conversation [0-9a-f]{32} of the same owner; limit 2\./);
+  await eventually('the quota to count them', async () => {
+    const { stdout } = await k('get conversationquota default -o jsonpath={.status.active}/{.status.waiting}/{.status.paused}');
+    return stdout === '2/0/4';
+  });
+
+  expect(most()).toBe(2);
+
+  // One that its owner pauses besides stays so, whatever room there is.
+  const [kept] = paused;
+  expect((await up.call('POST', `/api/v1/sandboxes/${kept?.sandbox_id ?? ''}/pause`)).status).toBe(200);
+  await setQuota({ limit: 5 });
+  const others = ids.filter((id) => id !== kept?.id);
+  await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, 30_000)));
+  expect(await up.conversation(kept?.id ?? '')).toMatchObject({ sandbox_status: 'PAUSED', sandbox_status_reason: 'user' });
+
+  // A resume over the limit makes room like a start.
+  await setQuota({ limit: 2 });
+  await eventually('the surplus paused', () => Promise.resolve(agents() === 2), 20_000);
+  const still = watchAgents();
+  const [asleep] = (await Promise.all(others.map((id) => up.conversation(id)))).filter(({ sandbox_status: status }) => status === 'PAUSED');
+  expect((await up.call('POST', `/api/v1/sandboxes/${asleep?.sandbox_id ?? ''}/resume`)).status).toBe(200);
+  await up.reaches(asleep?.id ?? '', { sandbox_status: 'RUNNING' }, 20_000);
+  expect(still()).toBeLessThanOrEqual(2);
+
+  await k('delete conversationquota default');
+  await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, 30_000)));
+  expect(await up.conversation(kept?.id ?? '')).toMatchObject({ sandbox_status: 'PAUSED', sandbox_status_reason: 'user' });
+}, 150_000);
