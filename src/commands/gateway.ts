@@ -6,6 +6,7 @@ import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys } from '../resources/api-key.ts';
 import { conversations } from '../resources/conversation.ts';
+import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { sandboxes } from '../resources/sandbox.ts';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { interrupted } from './interruption.ts';
@@ -31,6 +32,7 @@ export async function gateway(version: string): Promise<void> {
     conversations: new Reflector({ client, namespace, ...runtime, resource: conversations, indexers: conversationIndexers }),
     sandboxes: new Reflector({ client, namespace, ...runtime, resource: sandboxes, indexers: sandboxIndexers }),
     templates: new Reflector({ client, namespace, ...runtime, resource: sandboxTemplates }),
+    quotas: new Reflector({ client, namespace, ...runtime, resource: conversationQuotas }),
     apiKeys: new Reflector({ client, namespace, ...runtime, resource: apiKeys, indexers: keyIndexers }),
   };
   for (const reflector of Object.values(caches)) {

@@ -9,6 +9,8 @@ export const problemSchema = z.object({
   detail: z.string(),
   code: z.enum(Object.keys(problems) as [ProblemCode, ...ProblemCode[]]),
   request_id: z.string(),
+  limit: z.int().optional(),
+  current: z.int().optional(),
   errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
 });
 
@@ -19,5 +21,6 @@ export const problemBody = (problem: ProblemError, requestId: string): z.output<
   detail: problem.message,
   code: problem.code,
   request_id: requestId,
+  ...problem.usage,
   ...(problem.errors === undefined ? {} : { errors: [...problem.errors] }),
 });

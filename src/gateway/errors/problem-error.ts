@@ -9,6 +9,8 @@ export interface FieldError {
 export interface ProblemOptions extends ErrorOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
+  /** Of a quota. */
+  readonly usage?: { readonly limit: number; readonly current: number };
 }
 
 /** Terminal clients print what they read as markup, in which square brackets vanish or do harm. */
@@ -21,6 +23,7 @@ export class ProblemError extends Error {
   readonly status: number;
   readonly errors: readonly FieldError[] | undefined;
   readonly headers: Readonly<Record<string, string>>;
+  readonly usage: ProblemOptions['usage'];
 
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
     super(withoutBrackets(detail), options);
@@ -28,6 +31,7 @@ export class ProblemError extends Error {
     this.status = problems[code].status;
     this.errors = options.errors;
     this.headers = options.headers ?? {};
+    this.usage = options.usage;
   }
 }
 

@@ -2,6 +2,7 @@ import type { Reflector } from '../../kube/reflector.ts';
 import type { Indexers } from '../../kube/store.ts';
 import type { ApiKey } from '../../resources/api-key.ts';
 import type { Conversation } from '../../resources/conversation.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { KubeObject } from '../../resources/object.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -14,6 +15,7 @@ export interface Caches {
   readonly conversations: Cache<Conversation>;
   readonly sandboxes: Cache<Sandbox>;
   readonly templates: Cache<SandboxTemplate>;
+  readonly quotas: Cache<ConversationQuota>;
   readonly apiKeys: Cache<ApiKey>;
 }
 

@@ -1,6 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -79,6 +80,14 @@ export class Records {
 
   sandboxesOf(owner: string): readonly Sandbox[] {
     return this.#listed(this.#caches.sandboxes, owner);
+  }
+
+  quotas(): readonly ConversationQuota[] {
+    return this.#caches.quotas.store.list().filter((quota) => quota.metadata.namespace === this.#namespace);
+  }
+
+  everySandbox(): readonly Sandbox[] {
+    return this.#caches.sandboxes.store.list().filter((sandbox) => sandbox.metadata.namespace === this.#namespace && isLive(sandbox));
   }
 
   templates(): readonly SandboxTemplate[] {

@@ -43,6 +43,7 @@ export const legacyRoutes = (services: Services): readonly Route[] => [
     deprecated: true,
     body: legacyStartSchema,
     answers: { 200: legacyStartAnswer },
+    problems: ['quota-exceeded'],
     handle: async ({ owner, body, about }) => {
       const conversation = await startConversation(services, owner, successorOf(body));
       about(`conversation/${conversation.metadata.name}`);

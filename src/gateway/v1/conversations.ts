@@ -34,7 +34,7 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     summary: 'Start a conversation; answers with the start task to poll',
     body: startRequestSchema,
     answers: { 200: startTaskSchema },
-    problems: ['not-found', 'wrong-state', 'conversation-id-taken'],
+    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'quota-exceeded'],
     handle: async ({ owner, body, about }) => {
       const conversation = await startConversation(services, owner, body);
       about(`conversation/${conversation.metadata.name}`);
@@ -49,7 +49,7 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     summary: 'Start a conversation; each change of the start task is sent as it happens',
     body: startRequestSchema,
     answers: { 200: startTaskList },
-    problems: ['not-found', 'wrong-state', 'conversation-id-taken'],
+    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'quota-exceeded'],
     handle: async ({ owner, body, about, response }) => {
       const conversation = await startConversation(services, owner, body);
       about(`conversation/${conversation.metadata.name}`);

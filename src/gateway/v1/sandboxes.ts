@@ -12,6 +12,7 @@ import { sandboxRecord, sandboxSchema } from '../views/sandbox.ts';
 import { sandboxList, sandboxPage, success, successSchema } from './answers.ts';
 import { refuseTooMany } from './fields.ts';
 import { idQuery, pageQuery, sandboxParams, sandboxStartQuery } from './schemas.ts';
+import { refuseOverQuota } from './quota.ts';
 import { requestResume } from './resume.ts';
 
 const base = '/api/v1/sandboxes';
@@ -63,7 +64,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     summary: 'Start a sandbox without a conversation',
     query: sandboxStartQuery,
     answers: { 200: sandboxSchema },
-    problems: ['not-found'],
+    problems: ['not-found', 'quota-exceeded'],
     handle: async ({ owner, query, about }) => {
       const sandbox = await startSandbox(services, owner, query.sandbox_spec_id);
       about(`sandbox/${sandbox.metadata.name}`);
@@ -95,9 +96,10 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     summary: 'Resume a paused sandbox',
     params: sandboxParams,
     answers: { 200: successSchema },
-    problems: ['not-found', 'wrong-state', 'conflict'],
+    problems: ['not-found', 'wrong-state', 'conflict', 'quota-exceeded'],
     handle: async ({ owner, params, about }) => {
       const { name, namespace } = await changeable(services, owner, params.id, about);
+      if (viewOfSandbox(services.records.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
       await requestResume(services, namespace, name);
       return success;
     },
@@ -141,6 +143,7 @@ async function startSandbox(services: Services, owner: string, specId: string | 
   const { client, namespace, clock, random, records, feeds } = services;
   const template = await records.template(specId ?? defaultTemplateName);
   if (template === undefined) throw notFound('sandbox spec');
+  refuseOverQuota(services, owner);
   const name = ownSandboxName(newUuid(clock.now(), random));
   let sandbox: Sandbox;
   try {

@@ -10,6 +10,7 @@ import type { Services } from '../app/services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { chosenIdAnnotation } from '../views/start-request.ts';
 import { compact } from './compact.ts';
+import { refuseOverQuota } from './quota.ts';
 import { requestResume } from './resume.ts';
 import type { StartRequest } from './schemas.ts';
 
@@ -97,6 +98,7 @@ export async function startConversation(services: Services, owner: string, reque
     if (present !== undefined && isOurs(present)) return present;
   }
   const references = await resolve(services, owner, request);
+  if (references.sandboxName === undefined || references.paused) refuseOverQuota(services, owner);
   const spec = specOf(owner, request, references);
   const object: NewObject<Conversation> = {
     apiVersion,

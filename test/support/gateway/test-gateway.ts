@@ -13,6 +13,7 @@ import { silentLogger, type LogFields, type Logger } from '../../../src/observab
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations, type Conversation, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
+import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { KubeObject, ResourceDefinition } from '../../../src/resources/object.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
@@ -254,6 +255,7 @@ function makeCaches(client: FakeKubeClient) {
     conversations: cache(conversations, gatewayIndexers.conversations),
     sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),
     templates: cache(sandboxTemplates),
+    quotas: cache(conversationQuotas),
     apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
   };
 }
