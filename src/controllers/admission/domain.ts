@@ -143,11 +143,11 @@ export class Domain {
     );
   }
 
-  /** Whom a start of this owner would pause now: undefined where there is room for it, or nobody to be paused. */
+  /** Whom a start of this owner would pause, at once or when it is old enough: undefined where there is room, or nobody to be paused. */
   victimOf(owner: Group): Slot | undefined {
     const full = owner !== this.all && owner.holding + owner.waiting.size >= owner.limit;
-    if (full) return owner.makesRoom ? owner.victim : undefined;
-    return this.all.holding + this.#demand >= this.all.limit && this.all.makesRoom ? this.all.victim : undefined;
+    if (full) return owner.makesRoom ? owner.nextVictim : undefined;
+    return this.all.holding + this.#demand >= this.all.limit && this.all.makesRoom ? this.all.nextVictim : undefined;
   }
 
   /** How many have to go before the namespace is within its limit, with the newcomers that make room for themselves. */

@@ -66,6 +66,11 @@ export class Group {
     return this.#victims.first;
   }
 
+  /** Who would be paused next, old enough or not yet: it does not change because time goes by. */
+  get nextVictim(): Slot | undefined {
+    return this.#victims.first ?? this.#young.first;
+  }
+
   get victims(): number {
     return this.#victims.size;
   }
