@@ -47,6 +47,8 @@ interface Scope {
   readonly template: SandboxTemplate | undefined;
   claim: PersistentVolumeClaim | undefined;
   pod: Pod | undefined;
+  /** The cache does not have the pod, so maybe no watch will tell when it goes. */
+  uncached?: boolean;
 }
 
 interface Outcome {
@@ -133,6 +135,7 @@ export class SandboxReconciler {
       const pod = await client.get(pods, namespace, name, { signal });
       if (!isOwnedBy(pod, scope.sandbox)) return { sure: true };
       scope.pod = pod;
+      scope.uncached = true;
       return { sure: false };
     } catch (error) {
       if (isNotFound(error)) return { sure: true };
@@ -145,7 +148,10 @@ export class SandboxReconciler {
     for (;;) {
       const step = decideSandbox({ ...scope, now: this.#options.clock.now() });
       const outcome = await this.#take(step, scope, signal);
-      if (outcome !== undefined) return outcome;
+      if (outcome !== undefined) {
+        const { requeueAfterMs = patientIntervalMs } = outcome;
+        return scope.uncached === true ? { ...outcome, requeueAfterMs: Math.min(requeueAfterMs, patientIntervalMs) } : outcome;
+      }
     }
   }
 
