@@ -232,14 +232,17 @@ export class AdmissionReconciler {
       if (!isNotFound(error)) throw error;
     }
     if (stored?.metadata.uid !== uid) this.#index.forget(this.#index.sandbox(uid) ?? sandbox);
-    if (stored !== undefined && sandboxes.accepts?.(stored) !== false) this.#index.observe(stored);
+    if (stored === undefined || sandboxes.accepts?.(stored) === false) return;
+    this.#index.observe(stored);
+    if (this.#options.stores.sandboxes.get(namespace, name)?.metadata.uid !== stored.metadata.uid)
+      this.#unseen.set(stored.metadata.uid, stored);
   }
 
   /** Asks the API server for what no watch will tell. Returns in how many milliseconds to do so again. */
   async #lookAgain(namespace: string, signal: AbortSignal): Promise<number> {
-    await this.#findUnseen(namespace, signal);
+    const unseen = await this.#findUnseen(namespace, signal);
     for (const unsettled of this.#index.unsettled(namespace)) await this.#settle(unsettled, signal);
-    let againMs = this.#index.unsettled(namespace).length > 0 ? lookAgainMs : Infinity;
+    let againMs = unseen || this.#index.unsettled(namespace).length > 0 ? lookAgainMs : Infinity;
     for (const leftover of this.#index.leftovers(namespace)) {
       if (!(await this.#clear(leftover, signal))) againMs = lookAgainMs;
     }
@@ -269,21 +272,34 @@ export class AdmissionReconciler {
     return true;
   }
 
-  async #findUnseen(namespace: string, signal: AbortSignal): Promise<void> {
+  /** As long as a cache has never shown an object, it may never tell that it is gone. Returns whether some are left. */
+  async #findUnseen(namespace: string, signal: AbortSignal): Promise<boolean> {
     const { stores, client } = this.#options;
+    let left = false;
     for (const [uid, object] of this.#unseen) {
+      const { name } = object.metadata;
       if (object.metadata.namespace !== namespace) continue;
-      if (isSandbox(object)) {
-        if (stores.sandboxes.get(namespace, object.metadata.name)?.metadata.uid !== uid) await this.#refresh(object, signal);
-      } else if (stores.quotas.get(namespace, object.metadata.name)?.metadata.uid !== uid) {
-        const stored = await client.get(conversationQuotas, namespace, object.metadata.name, { signal }).catch((error: unknown) => {
+      const seen = isSandbox(object) ? stores.sandboxes.get(namespace, name) : stores.quotas.get(namespace, name);
+      if (seen?.metadata.uid === uid) {
+        this.#unseen.delete(uid);
+      } else if (isSandbox(object)) {
+        await this.#refresh(object, signal);
+        if (this.#index.sandbox(uid) === undefined) this.#unseen.delete(uid);
+        else left = true;
+      } else {
+        const stored = await client.get(conversationQuotas, namespace, name, { signal }).catch((error: unknown) => {
           if (isNotFound(error)) return undefined;
           throw error;
         });
-        if (stored?.metadata.uid !== uid) this.forgetQuota(object);
+        if (stored?.metadata.uid === uid) {
+          left = true;
+        } else {
+          this.#unseen.delete(uid);
+          this.forgetQuota(object);
+        }
       }
-      this.#unseen.delete(uid);
     }
+    return left;
   }
 
   #classify(sandbox: Sandbox): Slot {
