@@ -8,7 +8,7 @@ const floors = [
   ['src/commands'],
   ['src/gateway', 'src/controllers', 'src/embedded'],
   ['src/kube'],
-  ['src/resources', 'src/agent', 'src/observability', 'src/config'],
+  ['src/resources', 'src/quota', 'src/agent', 'src/observability', 'src/config'],
 ];
 const zones = floors
   .flatMap((wings, floor) =>

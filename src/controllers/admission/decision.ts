@@ -10,7 +10,7 @@ import {
   type SandboxState,
 } from '../../resources/sandbox.ts';
 import type { Step } from './domain.ts';
-import { resumeRequestOf, type Slot } from './slot.ts';
+import { resumeRequestOf, type Slot } from '../../quota/slot.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
 export function nameOf({ metadata }: Sandbox): string {

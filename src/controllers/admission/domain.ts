@@ -1,7 +1,7 @@
 import { ownerRule, type QuotaRule, type QuotaRules } from '../../resources/quota-rules.ts';
-import { Group, byRequest, byResume } from './group.ts';
-import { OrderedSet } from './ordered-set.ts';
-import type { Slot } from './slot.ts';
+import { Group, byRequest, byResume } from '../../quota/group.ts';
+import { OrderedSet } from '../../quota/ordered-set.ts';
+import type { Slot } from '../../quota/slot.ts';
 
 /** One decision. What it says has to be written on the very version of the sandbox that it was made for. */
 export type Step =

@@ -7,7 +7,7 @@ import { findCondition, setCondition } from '../../resources/conditions.ts';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
 import type { Domain } from './domain.ts';
-import type { Group } from './group.ts';
+import type { Group } from '../../quota/group.ts';
 
 export interface QuotaStatusOptions {
   readonly client: KubeClient;

@@ -18,7 +18,7 @@ import { bySandbox, byTemplate } from '../caches.ts';
 import { outcomeUnknown, type PodCreations } from '../sandbox/pod-creations.ts';
 import { applied, nameOf } from './decision.ts';
 import type { Domain, Step } from './domain.ts';
-import { classify, type Slot } from './slot.ts';
+import { classify, type Slot } from '../../quota/slot.ts';
 import { SlotIndex, type Leftover, type Unsettled } from './slot-index.ts';
 
 export interface AdmissionReconcilerOptions {

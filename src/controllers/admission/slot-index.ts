@@ -3,7 +3,7 @@ import { isNewerVersion } from '../../resources/object.ts';
 import { quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import { Domain } from './domain.ts';
-import type { Slot, SlotState } from './slot.ts';
+import type { Slot, SlotState } from '../../quota/slot.ts';
 
 /** A sandbox of which it is not known what became of the last write, or that can't be written for now. */
 export interface Unsettled {

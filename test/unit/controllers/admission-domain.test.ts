@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { Domain, type Step } from '../../../src/controllers/admission/domain.ts';
-import type { Slot, SlotState } from '../../../src/controllers/admission/slot.ts';
+import type { Slot, SlotState } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';

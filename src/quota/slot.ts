@@ -1,5 +1,5 @@
-import { findCondition, isTrue } from '../../resources/conditions.ts';
-import { isStartOver, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { findCondition, isTrue } from '../resources/conditions.ts';
+import { isStartOver, startStatusOf, type Conversation } from '../resources/conversation.ts';
 import {
   SandboxCondition,
   SandboxReason,
@@ -7,8 +7,8 @@ import {
   resumeRequestedAnnotation,
   slotTaken,
   type Sandbox,
-} from '../../resources/sandbox.ts';
-import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+} from '../resources/sandbox.ts';
+import { durationMs, type SandboxTemplate } from '../resources/sandbox-template.ts';
 
 export type SlotState =
   /** It wants nothing: paused by its owner, failed, or being deleted. */

@@ -1,4 +1,4 @@
-import { classify, type Slot, type SlotFacts } from '../../../src/controllers/admission/slot.ts';
+import { classify, type Slot, type SlotFacts } from '../../../src/quota/slot.ts';
 import { resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
 

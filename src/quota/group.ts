@@ -1,4 +1,4 @@
-import type { QuotaRule } from '../../resources/quota-rules.ts';
+import type { QuotaRule } from '../resources/quota-rules.ts';
 import { OrderedSet } from './ordered-set.ts';
 import type { Slot } from './slot.ts';
 
