@@ -118,7 +118,11 @@ export const conversationStatusSchema = z.object({
   sandboxStatusReason: z.string().max(64).optional(),
   executionStatus: z.enum(executionStatuses).optional(),
   executionDetail: z.string().max(2048).optional(),
-  agentInstance: z.string().max(256).optional().meta({ description: 'The run of the agent container in which executionStatus was seen.' }),
+  agentRun: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: "The sandbox's agentRuns when executionStatus was seen: since then the agent has not been younger than that." }),
   interruption: z
     .object({ reason: z.string().max(64), time: timestamp(), continuedAt: timestamp().optional() })
     .optional()

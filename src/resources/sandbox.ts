@@ -44,10 +44,16 @@ export const sandboxStatusSchema = z.object({
     .max(256)
     .optional()
     .meta({ description: 'The last container whose agent has been given its keys, kept when that has ended.' }),
-  lastStop: z
-    .object({ reason: z.string().max(64), containerID: z.string().max(256).optional() })
+  agentRuns: z
+    .int()
+    .min(0)
     .optional()
-    .meta({ description: 'Why its agent was stopped the last time, and in which container it ran.' }),
+    .meta({ description: 'How many containers have had an agent that has been given its keys, the last one included.' }),
+  lastStop: z
+    .object({ reason: z.string().max(64), agentRuns: z.int().min(0) })
+    .optional()
+    .meta({ description: 'Why its agent was stopped the last time, and what agentRuns was then.' }),
+  lastOwnerStop: z.int().min(0).optional().meta({ description: 'What agentRuns was when its owner paused it the last time.' }),
   startingSince: timestamp()
     .optional()
     .meta({ description: 'Since when it has been on its way to RUNNING; the start deadline counts from here.' }),

@@ -4,13 +4,22 @@ import { SandboxReason, type Sandbox, type SandboxView } from '../../resources/s
 
 export const Interruption = { user: SandboxReason.user, loss: 'Loss' } as const;
 
-/** Why a run was cut that was last seen in a container: by a stop of that container, or by its loss. */
-const whyCut = (status: ConversationStatus, lastStop: LastStop): string =>
-  lastStop !== undefined && (status.agentInstance === undefined || lastStop.containerID === status.agentInstance)
-    ? lastStop.reason
-    : Interruption.loss;
+/** What is stored of the stops of a sandbox's agent. */
+export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop'>;
 
-type LastStop = NonNullable<Sandbox['status']>['lastStop'];
+const never = -1;
+
+/**
+ * Why a run was cut that was last seen in `agentRun`: by its owner, if they have paused the sandbox since, whatever else came
+ * before or after; by another stop since; or by the loss of its container. Runs are compared by their order and not by what they
+ * are called, because whoever looked may have known only an earlier one than the one that answered.
+ */
+const whyCut = (agentRun: number | undefined, { lastStop, lastOwnerStop = never }: Stops, paused?: SandboxView): string => {
+  const seenIn = agentRun ?? 0;
+  if (lastOwnerStop >= seenIn) return Interruption.user;
+  if (paused !== undefined) return paused.reason;
+  return lastStop !== undefined && lastStop.agentRuns >= seenIn ? lastStop.reason : Interruption.loss;
+};
 
 /** One that has been continued is over; a run that is cut after that has been interrupted anew. */
 const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.continuedAt === undefined ? interruption : undefined);
@@ -27,10 +36,11 @@ export function withSandboxAway(
   now: string,
 ): ConversationStatus {
   if (view.phase === 'ERROR' || view.phase === 'MISSING') return status;
-  const { lastStop } = sandbox?.status ?? {};
-  const stopped = sandbox?.status?.interrupted?.includes(id) ?? false;
+  const { lastStop, lastOwnerStop, interrupted } = sandbox?.status ?? {};
+  const stopped = interrupted?.includes(id) ?? false;
   if ((status.executionStatus === 'running' || stopped) && pendingOf(status) === undefined) {
-    const reason = view.phase === 'PAUSED' ? view.reason : stopped && lastStop !== undefined ? lastStop.reason : whyCut(status, lastStop);
+    const seenIn = stopped ? lastStop?.agentRuns : status.agentRun;
+    const reason = whyCut(seenIn, { lastStop, lastOwnerStop }, view.phase === 'PAUSED' ? view : undefined);
     return { ...status, executionStatus: 'paused', interruption: { reason, time: now } };
   }
   // Its owner's word counts more than the loss or the quota that came before.
@@ -62,28 +72,28 @@ const metricsOf = (agent: AgentConversation) =>
 /** The agent's stored state lags behind: for so long after a run was started, what it says of standing still is old. */
 const staleAfterRunMs = 1_500;
 
-/** What follows from the agent's own word. `instance` is the run of the container that gave it. */
+/** What follows from the agent's own word, given in `agentRun` or later. */
 export function withAgentState(
   status: ConversationStatus,
   agent: AgentConversation,
-  instance: string,
+  agentRun: number,
   nowMs: number,
-  lastStop?: LastStop,
+  stops: Stops = {},
 ): ExecutionDecision {
   const { interruption: before, executionDetail, ...rest } = status;
   const stands = agent.executionStatus === 'paused' || agent.executionStatus === 'error';
   // Killed while it ran, and nobody had seen that coming: the agent came back in another run of its container.
-  const lost = pendingOf(status) === undefined && status.executionStatus === 'running' && status.agentInstance !== instance && stands;
-  const interruption = lost ? { reason: whyCut(status, lastStop), time: new Date(nowMs).toISOString() } : before;
+  const lost = pendingOf(status) === undefined && status.executionStatus === 'running' && status.agentRun !== agentRun && stands;
+  const interruption = lost ? { reason: whyCut(status.agentRun, stops), time: new Date(nowMs).toISOString() } : before;
   const reported = agent.executionStatus ?? 'error';
   const known = agent.executionStatus === undefined ? 'The agent reports a status that is not known here.' : undefined;
   // The reason of an error is asked for once in each container, and kept as long as the error stands.
-  const same = reported === 'error' && status.executionStatus === 'error' && status.agentInstance === instance;
+  const same = reported === 'error' && status.executionStatus === 'error' && status.agentRun === agentRun;
   const detail = known ?? (same ? executionDetail : undefined);
   const observed = (executionStatus: ConversationStatus['executionStatus'], kept = interruption): ConversationStatus => ({
     ...rest,
     executionStatus,
-    agentInstance: instance,
+    agentRun,
     ...(kept === undefined ? {} : { interruption: kept }),
     ...(detail === undefined ? {} : { executionDetail: detail }),
     ...(agent.title === undefined ? {} : { title: agent.title.slice(0, 200) }),
@@ -102,8 +112,8 @@ export function withAgentState(
  * A run that ended in an error without a cause was killed with its container. Nobody had seen it begin: the message came
  * straight from its owner. `before` is what was known until now.
  */
-export function withUnseenLoss(status: ConversationStatus, before: ConversationStatus, now: string, lastStop: LastStop): ExecutionDecision {
-  const reason = whyCut(before, lastStop);
+export function withUnseenLoss(status: ConversationStatus, before: ConversationStatus, now: string, stops: Stops): ExecutionDecision {
+  const reason = whyCut(before.agentRun, stops);
   const interrupted: ConversationStatus = { ...status, executionStatus: 'paused', interruption: { reason, time: now } };
   return { status: interrupted, continueRun: reason !== Interruption.user };
 }

@@ -213,8 +213,8 @@ export class ConversationReconciler {
     let continueRun = this.#observe(scope, state);
     if (scope.status.executionStatus === 'error' && scope.status.executionDetail === undefined) {
       const failure = await agent.lastError(endpoint, id, { signal });
-      if (failure === undefined && before.agentInstance !== scope.status.agentInstance) {
-        ({ status: scope.status, continueRun } = withUnseenLoss(scope.status, before, isoTime(clock), scope.sandbox.status?.lastStop));
+      if (failure === undefined && before.agentRun !== scope.status.agentRun) {
+        ({ status: scope.status, continueRun } = withUnseenLoss(scope.status, before, isoTime(clock), scope.sandbox.status ?? {}));
       } else {
         const executionDetail = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048);
         scope.status = { ...scope.status, executionDetail };
@@ -229,8 +229,8 @@ export class ConversationReconciler {
 
   /** Returns whether the run has to be continued. */
   #observe(scope: Scope, state: Parameters<typeof withAgentState>[1]): boolean {
-    const { containerID = '', lastStop } = scope.sandbox?.status ?? {};
-    const { status, continueRun } = withAgentState(scope.status, state, containerID, this.#options.clock.now(), lastStop);
+    const sandbox = scope.sandbox?.status ?? {};
+    const { status, continueRun } = withAgentState(scope.status, state, sandbox.agentRuns ?? 0, this.#options.clock.now(), sandbox);
     scope.status = status;
     return continueRun;
   }

@@ -57,8 +57,10 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   }
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
   const stops = !wanted && old.pausedAt === undefined;
-  const lastStop = stops ? { reason, ...(old.lastContainerID === undefined ? {} : { containerID: old.lastContainerID }) } : old.lastStop;
+  const lastStop = stops ? { reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
+  const lastOwnerStop = sandbox.spec.replicas === 0 ? (old.agentRuns ?? 0) : old.lastOwnerStop;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
+  const agentRuns = lastContainerID === old.lastContainerID ? old.agentRuns : (old.agentRuns ?? 0) + 1;
   const starting = wanted && !ready && failed === undefined;
   const status: SandboxState = {
     observedGeneration: generation,
@@ -71,7 +73,9 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(progress.agentPort === undefined ? {} : { agentPort: progress.agentPort }),
     ...(progress.interrupted === undefined || progress.interrupted.length === 0 ? {} : { interrupted: [...progress.interrupted] }),
     ...(lastContainerID === undefined ? {} : { lastContainerID }),
+    ...(agentRuns === undefined ? {} : { agentRuns }),
     ...(lastStop === undefined ? {} : { lastStop }),
+    ...(lastOwnerStop === undefined ? {} : { lastOwnerStop }),
     ...(starting ? { startingSince: old.startingSince ?? now } : {}),
     ...(ready ? { activeSince: old.activeSince ?? now } : {}),
     // A pod that is lost and comes back does not make its sandbox younger; a pause does.

@@ -17,7 +17,7 @@ const agentSays = (executionStatus: ExecutionStatus | undefined): AgentConversat
 const view = (phase: SandboxView['phase'], reason: string): SandboxView => ({ phase, reason, message: '' });
 const interruptedBy = (reason: string, continuedAt?: string): ConversationStatus => ({
   executionStatus: 'paused',
-  agentInstance: 'a',
+  agentRun: 1,
   interruption: { reason, time: noon, ...(continuedAt === undefined ? {} : { continuedAt }) },
 });
 
@@ -68,73 +68,73 @@ describe('when the sandbox goes away', () => {
 });
 
 describe('when the agent is there', () => {
-  const running: ConversationStatus = { executionStatus: 'running', agentInstance: 'a' };
+  const running: ConversationStatus = { executionStatus: 'running', agentRun: 1 };
   const cases: [
     string,
     ConversationStatus,
     ExecutionStatus | undefined,
-    string,
+    number,
     { continueRun: boolean; execution: string; interrupted?: boolean },
   ][] = [
-    ['its word is taken', running, 'finished', 'a', { continueRun: false, execution: 'finished' }],
-    ['an error of its own is an error', running, 'error', 'a', { continueRun: false, execution: 'error' }],
+    ['its word is taken', running, 'finished', 1, { continueRun: false, execution: 'finished' }],
+    ['an error of its own is an error', running, 'error', 1, { continueRun: false, execution: 'error' }],
     [
       'an error after another container has come up is a loss, and goes on',
       running,
       'error',
-      'b',
+      2,
       { continueRun: true, execution: 'paused', interrupted: true },
     ],
     [
       'a run that was stopped for the quota goes on',
       interruptedBy('Quota'),
       'paused',
-      'b',
+      2,
       { continueRun: true, execution: 'paused', interrupted: true },
     ],
     [
       'a run that its owner stopped does not',
       interruptedBy('User'),
       'paused',
-      'b',
+      2,
       { continueRun: false, execution: 'paused', interrupted: true },
     ],
     [
       'a run that was over before the pause needs nothing',
       interruptedBy('Quota'),
       'finished',
-      'b',
+      2,
       { continueRun: false, execution: 'finished' },
     ],
     [
       'a run that has been seen going on is interrupted no more',
       interruptedBy('User'),
       'running',
-      'b',
+      2,
       { continueRun: false, execution: 'running' },
     ],
     [
       'what it says just after going on is old',
       interruptedBy('Loss', later(500)),
       'error',
-      'b',
+      2,
       { continueRun: false, execution: 'running', interrupted: true },
     ],
     [
       'what it says later is true, and is not continued for ever',
       interruptedBy('Loss', later(-2000)),
       'error',
-      'b',
+      2,
       { continueRun: false, execution: 'error' },
     ],
-    ['an unknown word is an error that says so', running, undefined, 'a', { continueRun: false, execution: 'error' }],
+    ['an unknown word is an error that says so', running, undefined, 1, { continueRun: false, execution: 'error' }],
   ];
-  it.each(cases)('%s', (_sentence, status, says, instance, { continueRun, execution, interrupted = false }) => {
-    const decision = withAgentState(status, agentSays(says), instance, noonMs + 1000);
+  it.each(cases)('%s', (_sentence, status, says, agentRun, { continueRun, execution, interrupted = false }) => {
+    const decision = withAgentState(status, agentSays(says), agentRun, noonMs + 1000);
     expect(decision.continueRun).toBe(continueRun);
     expect(decision.status.executionStatus).toBe(execution);
     expect(decision.status.interruption !== undefined).toBe(interrupted);
-    expect(decision.status.agentInstance).toBe(instance);
+    expect(decision.status.agentRun).toBe(agentRun);
   });
 
   it('remembers that it has told the agent to go on', () => {
@@ -146,22 +146,42 @@ describe('when the agent is there', () => {
 });
 
 describe('why a run was cut', () => {
-  const running: ConversationStatus = { executionStatus: 'running', agentInstance: 'a' };
-  const stopped = (containerID: string) => ({ reason: 'User', containerID });
+  const running: ConversationStatus = { executionStatus: 'running', agentRun: 1 };
+  const byOwner = (agentRuns: number) => ({ lastStop: { reason: 'User', agentRuns }, lastOwnerStop: agentRuns });
+  const byQuota = (agentRuns: number) => ({ lastStop: { reason: 'Quota', agentRuns } });
 
   it('is the pause by its owner, however soon the sandbox runs again', () => {
-    const sandbox = aSandbox({ status: { interrupted: ['c1'], lastStop: stopped('a') } });
+    const sandbox = aSandbox({ status: { interrupted: ['c1'], ...byOwner(1) } });
     expect(withSandboxAway(running, 'c1', sandbox, view('STARTING', 'WaitingForPod'), noon).interruption).toMatchObject({ reason: 'User' });
-    expect(withAgentState(running, agentSays('error'), 'b', noonMs, stopped('a')).continueRun).toBe(false);
+    expect(withAgentState(running, agentSays('error'), 2, noonMs, byOwner(1)).continueRun).toBe(false);
   });
 
-  it('is a loss where another container was stopped', () => {
-    expect(withAgentState(running, agentSays('error'), 'c', noonMs, stopped('b')).continueRun).toBe(true);
+  it('is a loss where the stop was before the run', () => {
+    expect(withAgentState({ ...running, agentRun: 2 }, agentSays('error'), 3, noonMs, byOwner(1)).continueRun).toBe(true);
+  });
+
+  it('is the pause by its owner also where the run was lost before, or seen by one who knew only an earlier container', () => {
+    expect(withAgentState(running, agentSays('error'), 3, noonMs, byOwner(2)).continueRun).toBe(false);
+    expect(withUnseenLoss({ executionStatus: 'error', agentRun: 3 }, running, noon, byOwner(2)).continueRun).toBe(false);
+  });
+
+  it('is the pause by its owner also where the quota stopped it before or after', () => {
+    const pausedAgain = aSandbox({ status: { interrupted: ['c1'], ...byQuota(2), lastOwnerStop: 2 } });
+    expect(withSandboxAway(running, 'c1', pausedAgain, view('STARTING', 'WaitingForPod'), noon).interruption?.reason).toBe('User');
+    expect(withAgentState(running, agentSays('paused'), 3, noonMs, { ...byQuota(2), lastOwnerStop: 1 }).continueRun).toBe(false);
+    const waiting = aSandbox({ status: { interrupted: ['c1'], ...byOwner(1) } });
+    expect(withSandboxAway(running, 'c1', waiting, view('PAUSED', 'Quota'), noon).interruption?.reason).toBe('User');
+  });
+
+  it('is the quota where a run nobody had seen began after the pause of its owner', () => {
+    const idle: ConversationStatus = { executionStatus: 'idle', agentRun: 1 };
+    const stopped = aSandbox({ status: { interrupted: ['c1'], ...byQuota(2), lastOwnerStop: 1 } });
+    expect(withSandboxAway(idle, 'c1', stopped, view('PAUSED', 'Quota'), noon).interruption?.reason).toBe('Quota');
   });
 
   it('is another loss when it had been continued already', () => {
     const continued = { ...running, interruption: { reason: 'Loss', time: noon, continuedAt: noon } };
-    expect(withAgentState(continued, agentSays('error'), 'b', noonMs + 60_000)).toMatchObject({
+    expect(withAgentState(continued, agentSays('error'), 2, noonMs + 60_000)).toMatchObject({
       continueRun: true,
       status: { interruption: { reason: 'Loss', time: later(60_000) } },
     });
@@ -170,9 +190,9 @@ describe('why a run was cut', () => {
   });
 
   it('is a loss too when nobody had seen the run begin', () => {
-    const before: ConversationStatus = { executionStatus: 'idle', agentInstance: 'a' };
-    const now: ConversationStatus = { executionStatus: 'error', agentInstance: 'b' };
-    expect(withUnseenLoss(now, before, noon, undefined)).toMatchObject({ continueRun: true, status: { executionStatus: 'paused' } });
-    expect(withUnseenLoss(now, before, noon, stopped('a')).continueRun).toBe(false);
+    const before: ConversationStatus = { executionStatus: 'idle', agentRun: 1 };
+    const now: ConversationStatus = { executionStatus: 'error', agentRun: 2 };
+    expect(withUnseenLoss(now, before, noon, {})).toMatchObject({ continueRun: true, status: { executionStatus: 'paused' } });
+    expect(withUnseenLoss(now, before, noon, byOwner(1)).continueRun).toBe(false);
   });
 });
