@@ -6,5 +6,7 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
   if (failure === undefined) return;
   const { lines } = await simulate({ ...options, keepLines: 60 });
   const tail = lines.map((line) => line.slice(0, 400)).join('\n');
-  throw new Error(`seed ${options.seed}: ${failure.message}\n${tail}\n\nAgain, with all of it: ${replayCommand(options.seed)}`);
+  throw new Error(
+    `seed ${options.seed}: ${failure.message}\n${tail}\n\nAgain, with all of it: ${replayCommand(options.seed, options.faults)}`,
+  );
 }

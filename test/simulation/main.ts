@@ -1,19 +1,17 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker, isMainThread, parentPort } from 'node:worker_threads';
-import { replayCommand, simulate, type Outcome, type SimulationOptions } from './simulation.ts';
+import { faultKinds, replayCommand, simulate, type FaultKind, type Outcome } from './simulation.ts';
 
-type Faults = NonNullable<SimulationOptions['faults']>;
-
-type Job = { readonly seed: number; readonly faults: Faults };
+type Job = { readonly seed: number; readonly faults: FaultKind };
 
 const report = (outcome: Outcome): string =>
   `seed ${outcome.seed}: ${outcome.failure?.message ?? 'clean'}; ${outcome.steps} steps, ${(outcome.durationMs / 1000).toFixed(1)} s of its time, hash ${outcome.hash}\n`;
 
 /** One seed, with everything that happens in it. */
-async function replay(seed: number, keepLines: number, faults: Faults): Promise<boolean> {
+async function replay(seed: number, keepLines: number, faults: FaultKind): Promise<boolean> {
   const outcome = await simulate({ seed, keepLines, faults });
-  process.stdout.write(`${outcome.lines.join('\n')}\n${report(outcome)}${replayCommand(seed)}\n`);
+  process.stdout.write(`${outcome.lines.join('\n')}\n${report(outcome)}${replayCommand(seed, faults)}\n`);
   return outcome.failure === undefined;
 }
 
@@ -21,9 +19,15 @@ interface Batch {
   readonly first: number;
   readonly count: number;
   readonly workers: number;
-  readonly faults: Faults;
+  readonly faults: FaultKind;
   readonly keepGoing: boolean;
 }
+
+/**
+ * A worker is replaced after so many seeds. A simulated process that is killed never ends its calls, and Node keeps every
+ * `AbortSignal.any` that somebody listens to, with all that the listener holds, until it is aborted: about 1 MiB a seed.
+ */
+const seedsPerWorker = 100;
 
 /** Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows how to see it again. */
 async function runMany({ first, count, workers, faults, keepGoing }: Batch): Promise<boolean> {
@@ -33,33 +37,49 @@ async function runMany({ first, count, workers, faults, keepGoing }: Batch): Pro
   let done = 0;
   let steps = 0;
   const seconds = () => (performance.now() - began) / 1000;
-  const work = () =>
+  const over = () => next >= first + count || (failed.length > 0 && !keepGoing);
+  const take = (outcome: Outcome) => {
+    done++;
+    steps += outcome.steps;
+    if (outcome.failure !== undefined) {
+      failed.push(outcome);
+      process.stdout.write(`${report(outcome)}  ${replayCommand(outcome.seed, faults)}\n`);
+    }
+    if (done % 500 === 0) process.stdout.write(`${done} of ${count} seeds, ${failed.length} failed, ${seconds().toFixed(0)} s\n`);
+  };
+  const runSome = () =>
     new Promise<void>((resolve, reject) => {
       const worker = new Worker(new URL(import.meta.url));
+      let seed = first;
+      let left = seedsPerWorker;
       const give = () => {
-        if (next >= first + count || (failed.length > 0 && !keepGoing)) void worker.terminate().then(() => resolve());
-        else worker.postMessage({ seed: next++, faults } satisfies Job);
+        if (over() || left-- === 0) void worker.terminate().then(() => resolve());
+        else worker.postMessage({ seed: (seed = next++), faults } satisfies Job);
       };
-      worker.on('error', reject);
+      worker.on('error', (cause) => {
+        reject(new Error(`seed ${seed} ended its worker: ${replayCommand(seed, faults)}`, { cause }));
+      });
       worker.on('message', (outcome: Outcome) => {
-        done++;
-        steps += outcome.steps;
-        if (outcome.failure !== undefined) {
-          failed.push(outcome);
-          process.stdout.write(report(outcome));
-        }
-        if (done % 500 === 0) process.stdout.write(`${done} of ${count} seeds, ${failed.length} failed, ${seconds().toFixed(0)} s\n`);
+        take(outcome);
         give();
       });
       give();
     });
+  const work = async () => {
+    while (!over()) await runSome();
+  };
   await Promise.all(Array.from({ length: workers }, work));
-  process.stdout.write(
-    `${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${seconds().toFixed(1)} s with ${workers} workers\n`,
-  );
+  const rate = `${seconds().toFixed(1)} s with ${workers} workers (${(done / seconds()).toFixed(1)} seeds/s)`;
+  process.stdout.write(`${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${rate}\n`);
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
   if (earliest !== undefined) await replay(earliest.seed, 80, faults);
   return earliest === undefined;
+}
+
+function faultsOf(text: string): FaultKind {
+  const known = faultKinds.find((kind) => kind === text);
+  if (known === undefined) throw new Error(`--faults is one of ${faultKinds.join(', ')}; not ${text}`);
+  return known;
 }
 
 async function main(): Promise<boolean> {
@@ -70,11 +90,11 @@ async function main(): Promise<boolean> {
       'first-seed': { type: 'string', default: '1' },
       workers: { type: 'string', default: String(availableParallelism()) },
       lines: { type: 'string', default: '400' },
-      'no-faults': { type: 'boolean', default: false },
+      faults: { type: 'string', default: 'all' },
       'keep-going': { type: 'boolean', default: false },
     },
   });
-  const faults = values['no-faults'] ? 'none' : 'all';
+  const faults = faultsOf(values.faults);
   if (values.seed !== undefined) return replay(Number(values.seed), Number(values.lines), faults);
   const [first, count, workers] = [Number(values['first-seed']), Number(values.seeds), Number(values.workers)];
   return runMany({ first, count, workers, faults, keepGoing: values['keep-going'] });

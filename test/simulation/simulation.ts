@@ -14,13 +14,17 @@ import { Trace } from './trace.ts';
 import { unsettled } from './liveness.ts';
 import { Weather } from './weather.ts';
 
+export const faultKinds = ['all', 'none', 'of leaders'] as const;
+
+export type FaultKind = (typeof faultKinds)[number];
+
 export interface SimulationOptions {
   readonly seed: number;
   readonly breakage?: Breakage;
   /** How many lines of the trace are kept for a reader; none by default. */
   readonly keepLines?: number;
   /** All kinds by default; of leaders: those that are frozen past their lease while another takes over. */
-  readonly faults?: 'all' | 'none' | 'of leaders';
+  readonly faults?: FaultKind;
 }
 
 export interface Outcome {
@@ -180,7 +184,8 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
 }
 
 /** The command that runs a seed again and shows what happens in it. */
-export const replayCommand = (seed: number): string => `node test/simulation/main.ts --seed ${seed}`;
+export const replayCommand = (seed: number, faults: FaultKind = 'all'): string =>
+  `node test/simulation/main.ts --seed ${seed}${faults === 'all' ? '' : ` --faults '${faults}'`}`;
 
 const template = {
   apiVersion,

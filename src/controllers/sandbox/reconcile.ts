@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AgentError } from '../../agent/errors.ts';
-import type { AgentClient } from '../../agent/agent.ts';
+import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
@@ -302,26 +302,39 @@ export class SandboxReconciler {
     if (stored === undefined || shouldRun(stored)) return outdated;
     const inTime = clock.now() - Date.parse(pausedAt) < this.#pauseBoundMs;
     const endpoint = podIP === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP } }, keys);
-    const stopped = endpoint === undefined ? [] : await this.#interrupt(endpoint, signal);
-    const interrupted = [...new Set([...(observed.interrupted ?? []), ...stopped])].slice(0, mostInterrupted);
-    // Known in the resource before the pod goes: a crash in between must not forget whose run to continue.
-    const told = isDeepStrictEqual(interrupted, [...(observed.interrupted ?? [])]);
-    if (inTime && (stopped.length > 0 || !told)) return { progress: { ...progress, interrupted }, requeueAfterMs: stopIntervalMs };
+    const running = endpoint === undefined ? [] : await this.#running(endpoint, signal);
+    const before = observed.interrupted ?? [];
+    const interrupted = [...new Set([...before, ...running])].slice(0, mostInterrupted);
+    // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
+    if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
+    if (endpoint !== undefined) await this.#interrupt(endpoint, running, signal);
+    if (inTime && running.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await this.#deletePod(pod, signal);
-    return { progress: { ...progress, interrupted } };
+    return { progress };
   }
 
-  async #interrupt(endpoint: Parameters<AgentClient['interrupt']>[0], signal: AbortSignal): Promise<readonly string[]> {
-    const { agent, logger } = this.#options;
+  /** The ids of the conversations that run in the agent; none where it does not answer. */
+  async #running(endpoint: AgentEndpoint, signal: AbortSignal): Promise<readonly string[]> {
     try {
-      const running = await agent.runningConversations(endpoint, { signal });
-      await Promise.all(running.map((id) => agent.interrupt(endpoint, id, { signal })));
-      return running;
+      return await this.#options.agent.runningConversations(endpoint, { signal });
     } catch (error) {
-      if (!(error instanceof AgentError)) throw error;
-      logger.info('agent could not be asked to pause; its pod is stopped all the same', { agent: endpoint.baseUrl, code: error.code });
+      this.#unasked(endpoint, error);
       return [];
     }
+  }
+
+  async #interrupt(endpoint: AgentEndpoint, running: readonly string[], signal: AbortSignal): Promise<void> {
+    try {
+      await Promise.all(running.map((id) => this.#options.agent.interrupt(endpoint, id, { signal })));
+    } catch (error) {
+      this.#unasked(endpoint, error);
+    }
+  }
+
+  #unasked(endpoint: AgentEndpoint, error: unknown): void {
+    if (!(error instanceof AgentError)) throw error;
+    const { logger } = this.#options;
+    logger.info('agent could not be asked to pause; its pod is stopped all the same', { agent: endpoint.baseUrl, code: error.code });
   }
 
   async #deletePod(pod: Pod, signal: AbortSignal): Promise<void> {
