@@ -66,9 +66,9 @@ export class Group {
     return this.#victims.first;
   }
 
-  /** Who would be paused next, old enough or not yet: it does not change because time goes by. */
-  get nextVictim(): Slot | undefined {
-    return this.#victims.first ?? this.#young.first;
+  /** Who would be paused after so many others, old enough or not yet: it does not change because time goes by. */
+  victimAt(index: number): Slot | undefined {
+    return index < this.#victims.size ? this.#victims.at(index) : this.#young.at(index - this.#victims.size);
   }
 
   get victims(): number {
@@ -78,7 +78,12 @@ export class Group {
   /** When the next of those that run is old enough to be paused. */
   get ripeAt(): number {
     const first = this.#young.first;
-    return first === undefined ? Infinity : this.#ripeAt(first);
+    return first === undefined ? Infinity : this.ripenedAt(first);
+  }
+
+  /** When one that runs is old enough to be paused. */
+  ripenedAt(slot: Slot): number {
+    return slot.activeSince + (this.#rule?.minActiveMs ?? 0);
   }
 
   add(slot: Slot): void {
@@ -103,14 +108,10 @@ export class Group {
 
   /** Lets those that have become old enough be victims. */
   ripen(now: number): void {
-    for (let slot = this.#young.first; slot !== undefined && this.#ripeAt(slot) <= now; slot = this.#young.first) {
+    for (let slot = this.#young.first; slot !== undefined && this.ripenedAt(slot) <= now; slot = this.#young.first) {
       this.#young.delete(slot);
       this.#victims.add(slot);
     }
-  }
-
-  #ripeAt(slot: Slot): number {
-    return slot.activeSince + (this.#rule?.minActiveMs ?? 0);
   }
 
   #addRunning(slot: Slot): void {

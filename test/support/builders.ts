@@ -1,5 +1,7 @@
+import type { Slot, SlotState } from '../../src/quota/slot.ts';
 import type { Condition } from '../../src/resources/conditions.ts';
 import type { Conversation, ConversationSpec, ConversationStatus } from '../../src/resources/conversation.ts';
+import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resources/conversation-quota.ts';
 import type { PersistentVolumeClaim, Pod } from '../../src/resources/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { ownerReferenceTo } from '../../src/resources/object.ts';
@@ -115,4 +117,31 @@ export const aConversation = (
     ...wish.spec,
   },
   ...(wish.status === undefined ? {} : { status: wish.status }),
+});
+
+export const aQuota = (name: string, spec: Partial<ConversationQuotaSpec>): ConversationQuota => ({
+  apiVersion,
+  kind: 'ConversationQuota',
+  metadata: { ...metadata(name), uid: name },
+  spec: { scope: 'Owner', limit: 1, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All', ...spec },
+});
+
+/** As `classify` makes it of a sandbox. */
+export const aSlot = (uid: string, state: SlotState, more: Partial<Slot> = {}): Slot => ({
+  uid,
+  name: uid,
+  owner: 'alice',
+  state,
+  taken: ['starting', 'running', 'freeing'].includes(state),
+  sandbox: aSandbox({ name: uid }),
+  requestedAt: 0,
+  explained: true,
+  activeSince: 0,
+  idleSince: 0,
+  confirming: false,
+  pausedSince: 0,
+  unfinished: false,
+  releasable: false,
+  expiry: undefined,
+  ...more,
 });

@@ -1,6 +1,7 @@
 import { ownerRule, type QuotaRule, type QuotaRules } from '../../resources/quota-rules.ts';
 import { Group, byRequest, byResume } from '../../quota/group.ts';
 import { OrderedSet } from '../../quota/ordered-set.ts';
+import { outlookIn, tighterOf, type Outlook } from '../../quota/outlook.ts';
 import type { Slot } from '../../quota/slot.ts';
 
 /** One decision. What it says has to be written on the very version of the sandbox that it was made for. */
@@ -143,11 +144,10 @@ export class Domain {
     );
   }
 
-  /** Whom a start of this owner would pause, at once or when it is old enough: undefined where there is room, or nobody to be paused. */
-  victimOf(owner: Group): Slot | undefined {
-    const full = owner !== this.all && owner.holding + owner.waiting.size >= owner.limit;
-    if (full) return owner.makesRoom ? owner.nextVictim : undefined;
-    return this.all.holding + this.#demand >= this.all.limit && this.all.makesRoom ? this.all.nextVictim : undefined;
+  /** What would become of one more start in a group: of an owner, or, with `all`, of any owner that has room itself. */
+  outlook(group: Group): Outlook {
+    const namespace = outlookIn(this.all, this.#demand);
+    return group === this.all ? namespace : tighterOf(outlookIn(group), namespace);
   }
 
   /** How many have to go before the namespace is within its limit, with the newcomers that make room for themselves. */

@@ -65,14 +65,14 @@ export class QuotaStatusReconciler {
     const count = (of: (group: Group) => number) => groups.reduce((sum, group) => sum + of(group), 0);
     // Of a default for many owners there is no one next.
     const [only] = groups;
-    const next = groups.length === 1 && only !== undefined ? domain.victimOf(only) : undefined;
+    const next = groups.length === 1 && only !== undefined ? domain.outlook(only) : undefined;
     const conditions = conditionsOf(quota, domain, isoTime(clock));
     const status: ConversationQuota['status'] = {
       observedGeneration: quota.metadata.generation,
       active: count(({ taken }) => taken),
       waiting: count(({ waiting }) => waiting.size),
       paused: count(({ resumable }) => resumable.size),
-      ...(next === undefined ? {} : { nextToPause: next.name }),
+      ...(next?.outcome === 'pauses' ? { nextToPause: next.victim.name } : {}),
       ...(conditions === undefined ? {} : { conditions: [...conditions] }),
     };
     if (!isDeepStrictEqual(status, quota.status)) await client.updateStatus(conversationQuotas, { ...quota, status }, { signal });

@@ -2,35 +2,8 @@ import fc from 'fast-check';
 import { Domain, type Step } from '../../../src/controllers/admission/domain.ts';
 import type { Slot, SlotState } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
-import { apiVersion } from '../../../src/resources/group.ts';
-import type { ConversationQuota, ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
-import { aSandbox, noon } from '../../support/builders.ts';
-
-const aQuota = (name: string, spec: Partial<ConversationQuotaSpec>): ConversationQuota => ({
-  apiVersion,
-  kind: 'ConversationQuota',
-  metadata: { name, namespace: 'default', uid: name, resourceVersion: '1', generation: 1, creationTimestamp: noon },
-  spec: { scope: 'Owner', limit: 1, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All', ...spec },
-});
-
-const aSlot = (uid: string, state: SlotState, more: Partial<Slot> = {}): Slot => ({
-  uid,
-  name: uid,
-  owner: 'alice',
-  state,
-  taken: ['starting', 'running', 'freeing'].includes(state),
-  sandbox: aSandbox({ name: uid }),
-  requestedAt: 0,
-  explained: true,
-  activeSince: 0,
-  idleSince: 0,
-  confirming: false,
-  pausedSince: 0,
-  unfinished: false,
-  releasable: false,
-  expiry: undefined,
-  ...more,
-});
+import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import { aQuota, aSlot } from '../../support/builders.ts';
 
 const domainOf = (slots: readonly Slot[], ...quotas: readonly Partial<ConversationQuotaSpec>[]): Domain => {
   const domain = new Domain();

@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { Domain } from '../../../src/controllers/admission/domain.ts';
+import type { Outlook } from '../../../src/quota/outlook.ts';
+import type { Slot, SlotState } from '../../../src/quota/slot.ts';
+import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import type { ConversationQuota, ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import { aQuota, aSlot } from '../../support/builders.ts';
+
+type Wish = Partial<ConversationQuotaSpec> | undefined;
+
+const domainOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): Domain => {
+  const quotas: ConversationQuota[] = [];
+  if (owner !== undefined) quotas.push(aQuota('owner', owner));
+  if (namespace !== undefined) quotas.push(aQuota('namespace', { ...namespace, scope: 'Namespace' }));
+  const domain = new Domain();
+  domain.setRules(quotaRules(quotas));
+  for (const slot of slots) domain.put(slot);
+  return domain;
+};
+const outlookOf = (domain: Domain, owner: string): Outlook => {
+  const group = domain.group(owner);
+  if (group === undefined) throw new Error(`nothing is known of ${owner}`);
+  return domain.outlook(group);
+};
+const said = (outlook: Outlook): string => (outlook.outcome === 'pauses' ? `pauses ${outlook.victim.uid}` : outlook.outcome);
+const aRun = (uid: string, activeSince: number, more: Partial<Slot> = {}) => aSlot(uid, 'running', { activeSince, ...more });
+
+describe('one more start of alice', () => {
+  const cases: [string, readonly Slot[], Wish, Wish, string][] = [
+    ['is admitted without a quota', [aRun('a', 1)], undefined, undefined, 'admitted'],
+    ['is admitted where there is room', [aRun('a', 1)], { limit: 2 }, undefined, 'admitted'],
+    ['pauses the oldest', [aRun('a', 2), aRun('b', 1)], { limit: 2 }, undefined, 'pauses b'],
+    [
+      'pauses the next one where others wait already',
+      [aRun('a', 2), aRun('b', 1), aSlot('c', 'waiting')],
+      { limit: 2 },
+      undefined,
+      'pauses a',
+    ],
+    ['pauses nobody beyond the surplus of a lowered limit', [aRun('a', 1), aRun('b', 2)], { limit: 1 }, undefined, 'pauses b'],
+    ['follows one that ends', [aRun('a', 1), aSlot('b', 'freeing')], { limit: 2 }, undefined, 'follows'],
+    ['waits while all others start', [aSlot('a', 'starting')], { limit: 1 }, undefined, 'waits'],
+    ['waits under Queue', [aRun('a', 1)], { limit: 1, onExceeded: 'Queue' }, undefined, 'waits'],
+    ['is rejected under Reject', [aRun('a', 1)], { limit: 1, onExceeded: 'Reject' }, undefined, 'rejected'],
+    ['waits under a limit of nothing', [aSlot('a', 'resting')], { limit: 0 }, undefined, 'waits'],
+    ['pauses the oldest of all', [aRun('a', 2), aRun('z', 1, { owner: 'bob' })], { limit: 9 }, { limit: 2 }, 'pauses z'],
+    ['pauses an own one where both are full', [aRun('a', 2), aRun('z', 1, { owner: 'bob' })], { limit: 1 }, { limit: 2 }, 'pauses a'],
+  ];
+  it.each(cases)('%s', (_sentence, slots, owner, namespace, expected) => {
+    expect(said(outlookOf(domainOf(slots, owner, namespace), 'alice'))).toBe(expected);
+  });
+});
+
+/** Takes every step there is; says who was paused, who was admitted and who refused. */
+function settled(domain: Domain, now: number): ReadonlyMap<string, string> {
+  const done = new Map<string, string>();
+  for (let step = domain.next(now); step !== undefined; step = domain.next(now)) {
+    const state: Readonly<Record<typeof step.kind, SlotState>> = {
+      ...{ release: 'none', admit: 'starting', evict: 'freeing', expire: 'freeing', reject: 'resting', wait: 'waiting' },
+    };
+    const next = state[step.kind];
+    done.set(step.slot.uid, step.kind);
+    domain.put({ ...step.slot, state: next, taken: ['starting', 'freeing'].includes(next), explained: true, releasable: false });
+  }
+  return done;
+}
+
+const slotArbitrary = fc.record({
+  state: fc.constantFrom<SlotState>('waiting', 'starting', 'running', 'running', 'running', 'freeing', 'resumable', 'resting'),
+  owner: fc.constantFrom('alice', 'alice', 'bob'),
+  activeSince: fc.nat(1000),
+  idleSince: fc.nat(1000),
+  confirming: fc.boolean(),
+});
+const quotaArbitrary = fc.option(
+  fc.record({
+    limit: fc.integer({ min: 0, max: 5 }),
+    onExceeded: fc.constantFrom('PauseOldest' as const, 'PauseLongestIdle' as const, 'Queue' as const, 'Reject' as const),
+  }),
+  { nil: undefined },
+);
+
+it('says who is paused because of it, and what becomes of it itself', () => {
+  fc.assert(
+    fc.property(fc.array(slotArbitrary, { maxLength: 12 }), quotaArbitrary, quotaArbitrary, (wishes, owner, namespace) => {
+      const slots = wishes.map(({ state, ...more }, index) =>
+        aSlot(`s${String(index).padStart(2, '0')}`, state, { ...more, requestedAt: 1 }),
+      );
+      // An owner of whom something is known, and which takes no part.
+      slots.push(aSlot('rest', 'resting'));
+      const now = 10_000;
+      const before = domainOf(slots, owner, namespace);
+      settled(before, now);
+      const there = [...before.slots()];
+      const without = settled(domainOf(there, owner, namespace), now);
+      const outlook = outlookOf(before, 'alice');
+      const newcomer = aSlot('new', 'waiting', { requestedAt: 5_000, explained: false });
+      const withIt = settled(domainOf([...there, newcomer], owner, namespace), now);
+      const paused = [...withIt].filter(([uid, kind]) => kind === 'evict' && without.get(uid) !== 'evict').map(([uid]) => uid);
+      expect(paused).toEqual(outlook.outcome === 'pauses' ? [outlook.victim.uid] : []);
+      const becomes = { admitted: 'admit', rejected: 'reject', pauses: 'wait', follows: 'wait', waits: 'wait' } as const;
+      expect(withIt.get('new')).toBe(becomes[outlook.outcome]);
+    }),
+    { numRuns: 2000 },
+  );
+});
