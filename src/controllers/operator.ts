@@ -139,6 +139,8 @@ export class Operator {
           updated: (changed) => slots.observeQuota(changed),
           deleted: (gone) => slots.forgetQuota(gone),
         }),
+        // A status that was refused because the cache was behind is written as soon as it is not.
+        caches.quotas.addHandler(onChange((changed) => quota.enqueueAfter(requestOf(changed), quotaStatusDelayMs))),
         caches.sandboxes.addHandler({ added: admit, updated: admit, deleted: (gone) => slots.forget(gone) }),
         caches.conversations.addHandler(onChange((changed) => slots.observeConversation(changed))),
         caches.pods.addHandler({ deleted: (gone) => slots.podGone(gone) }),

@@ -157,7 +157,8 @@ export class Quotas {
         `${taken} of ${limit} slots are taken, and ${eligible.map(({ metadata, ...rest }) => `${metadata.name} (${admittedReason({ metadata, ...rest }) ?? ''})`).join(' ')} wait`,
       ];
     const pauses = (rule: QuotaRule | undefined) => rule === undefined || rule.onExceeded.startsWith('Pause');
-    const makesRoom = pauses(owner) && (pauses(namespace) || taken >= (owner?.limit ?? Infinity));
+    // The policy of the limit that stands in the way; the owner's where both do.
+    const makesRoom = pauses(taken >= (owner?.limit ?? Infinity) ? owner : namespace);
     return makesRoom && limit > 0 && queued.length > 0 ? [`${queued.length} wait although others may be paused`] : [];
   }
 }
