@@ -142,6 +142,8 @@ export class Quotas {
     const { sandboxes: all } = this.#options.cluster;
     const taken = all.filter(slotTaken).length;
     if (taken > limit) return [`${taken} slots are taken of ${limit}`];
+    const outdated = this.#outdated(taken);
+    if (outdated.length > 0) return outdated;
     const policies = [owner?.autoResume, namespace?.autoResume];
     const admittedReason = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted)?.reason;
     const eligible = all.filter((sandbox) => {
@@ -160,5 +162,17 @@ export class Quotas {
     // The policy of the limit that stands in the way; the owner's where both do.
     const makesRoom = pauses(taken >= (owner?.limit ?? Infinity) ? owner : namespace);
     return makesRoom && limit > 0 && queued.length > 0 ? [`${queued.length} wait although others may be paused`] : [];
+  }
+
+  /** Quotas that do not say what is true. */
+  #outdated(taken: number): readonly string[] {
+    const { quotas } = this.#options.cluster;
+    const { owners } = quotaRules(quotas);
+    return quotas.flatMap(({ metadata, spec, status }) => {
+      const mine = spec.scope === 'Namespace' || (spec.owner ?? (owners.has('alice') ? '' : 'alice')) === 'alice';
+      const active = mine ? taken : 0;
+      if (status?.observedGeneration !== metadata.generation) return [`quota ${metadata.name} was not looked at`];
+      return status.active === active ? [] : [`quota ${metadata.name} shows ${status.active ?? 'no'} active of ${active}`];
+    });
   }
 }

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
+import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import { findCondition, setCondition } from '../../resources/conditions.ts';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
@@ -57,17 +58,35 @@ export class QuotaStatusReconciler {
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const { client, stores, domain: domainOf, clock } = this.#options;
+    const { client, stores } = this.#options;
     const quota = stores.quotas.get(namespace, name);
     if (quota === undefined || quota.metadata.deletionTimestamp !== undefined) return undefined;
-    const domain = domainOf(namespace);
+    try {
+      await this.#update(quota, signal);
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      if (!isConflict(error)) throw error;
+      // The cache may be behind for minutes, and those who look at the quota are not to wait for it.
+      await this.#update(await client.get(conversationQuotas, namespace, name, { signal }), signal);
+    }
+    return undefined;
+  }
+
+  async #update(quota: ConversationQuota, signal: AbortSignal): Promise<void> {
+    const status = this.#statusOf(quota);
+    if (!isDeepStrictEqual(status, quota.status))
+      await this.#options.client.updateStatus(conversationQuotas, { ...quota, status }, { signal });
+  }
+
+  #statusOf(quota: ConversationQuota): NonNullable<ConversationQuota['status']> {
+    const domain = this.#options.domain(quota.metadata.namespace);
     const groups = groupsOf(quota, domain);
     const count = (of: (group: Group) => number) => groups.reduce((sum, group) => sum + of(group), 0);
     // Of a default for many owners there is no one next.
     const [only] = groups;
     const next = groups.length === 1 && only !== undefined ? domain.outlook(only) : undefined;
-    const conditions = conditionsOf(quota, domain, isoTime(clock));
-    const status: ConversationQuota['status'] = {
+    const conditions = conditionsOf(quota, domain, isoTime(this.#options.clock));
+    return {
       observedGeneration: quota.metadata.generation,
       active: count(({ taken }) => taken),
       waiting: count(({ waiting }) => waiting.size),
@@ -75,7 +94,5 @@ export class QuotaStatusReconciler {
       ...(next?.outcome === 'pauses' ? { nextToPause: next.victim.name } : {}),
       ...(conditions === undefined ? {} : { conditions: [...conditions] }),
     };
-    if (!isDeepStrictEqual(status, quota.status)) await client.updateStatus(conversationQuotas, { ...quota, status }, { signal });
-    return undefined;
   }
 }
