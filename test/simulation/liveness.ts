@@ -4,6 +4,7 @@ import { conversationIdOf } from '../../src/resources/ids.ts';
 import { shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
+import type { OperatorProcess } from './operator-process.ts';
 import type { Quotas } from './quotas.ts';
 import type { Safety } from './safety.ts';
 
@@ -12,11 +13,13 @@ export interface LivenessOptions {
   readonly node: SimulatedNode;
   readonly safety: Safety;
   readonly quotas: Quotas;
+  readonly operators: readonly OperatorProcess[];
 }
 
 /** What is not yet as it should be, in words; empty when everything has come to rest as it should. */
-export function unsettled({ cluster, node, safety, quotas }: LivenessOptions): readonly string[] {
+export function unsettled({ cluster, node, safety, quotas, operators }: LivenessOptions): readonly string[] {
   return [
+    ...operators.flatMap(({ behind }) => behind),
     ...quotas.unsettled(),
     ...cluster.conversations.flatMap((conversation) =>
       ofConversation(conversation).map((text) => `conversation ${conversation.metadata.name}: ${text}`),
@@ -52,6 +55,7 @@ export function unsettled({ cluster, node, safety, quotas }: LivenessOptions): r
     if (stored === undefined && conversation.spec.sandboxName !== undefined && conversation.status?.executionStatus === 'error') return [];
     if (stored === undefined) return ['the agent does not know it'];
     if (stored.status === 'running') return ['still runs'];
+    if (conversation.status?.agentRun !== sandbox.status?.agentRuns) return ['the agent was not asked since it came up'];
     const cut = stored.status === 'paused' || stored.status === 'error';
     if (cut && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
     return conversation.status?.executionStatus === stored.status ||

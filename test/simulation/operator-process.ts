@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { AgentClient } from '../../src/agent/agent.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { createCaches, reflectorsOf, type Caches, type CachesOptions } from '../../src/controllers/caches.ts';
@@ -9,6 +10,7 @@ import { HttpKubeClient } from '../../src/kube/http-client.ts';
 import { LeaderElection } from '../../src/kube/leader-election.ts';
 import { Transport } from '../../src/kube/transport.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
 import { SimulatedAgentClient, type AgentNetworkOptions } from './agent-network.ts';
 import type { Cluster } from './cluster.ts';
 import { SimulatedConnection } from './connection.ts';
@@ -64,6 +66,7 @@ interface Run {
 export class OperatorProcess {
   readonly #options: OperatorProcessOptions;
   #run: Run | undefined;
+  #caches: Caches | undefined;
   #runs = 0;
   /** Cut off from the API server. */
   isolated = false;
@@ -83,6 +86,25 @@ export class OperatorProcess {
   /** The present run of the process, if there is one. */
   get machine(): Machine | undefined {
     return this.#run?.machine;
+  }
+
+  /** What its caches have not heard of yet, in words. */
+  get behind(): readonly string[] {
+    const { cluster } = this.#options;
+    const caches = this.#caches;
+    if (this.#run === undefined || caches === undefined) return [`${this.name} does not run`];
+    const kinds: readonly (readonly [keyof Caches, readonly KubeObject[]])[] = [
+      ['conversations', cluster.conversations],
+      ['sandboxes', cluster.sandboxes],
+      ['quotas', cluster.quotas],
+      ['pods', cluster.pods],
+      ['claims', cluster.claims],
+    ];
+    const versions = (objects: readonly KubeObject[]) =>
+      objects.map(({ metadata }) => `${metadata.uid} ${metadata.resourceVersion}`).sort();
+    return kinds
+      .filter(([kind, objects]) => !isDeepStrictEqual(versions(caches[kind].store.list()), versions(objects)))
+      .map(([kind]) => `the ${kind} of ${this.name} are not up to date`);
   }
 
   start(): void {
@@ -125,6 +147,7 @@ export class OperatorProcess {
     const context: BreakageContext = { client: plain, caches: () => caches, clock: machine.clock, keys };
     const cachesOptions = { client: plain, namespace, ...runtime };
     const caches: Caches = breakage.caches?.(cachesOptions, context) ?? createCaches(cachesOptions);
+    this.#caches = caches;
     for (const reflector of reflectorsOf(caches)) reflector.start();
     const agents = new SimulatedAgentClient({ machine, node, weather, scheduler, trace, ...agentNetwork });
     const agent = breakage.agent?.(agents, context) ?? agents;

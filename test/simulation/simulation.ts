@@ -137,13 +137,12 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     people.start();
     if (faults !== 'none') blows.start();
     await run(busyMs);
-    const deaf = weather.chances.watchSilent > 0;
     blows.heal();
     mended = true;
     const mendedAt = scheduler.monotonic();
-    // What lags is still under way, and a watch that has fallen silent is only now found out.
-    await run(mendedAt + (deaf ? 200_000 : 25_000));
-    const left = () => (people.done ? unsettled({ cluster, node, safety, quotas }) : ['people are still busy']);
+    // What lags is still under way.
+    await run(mendedAt + 25_000);
+    const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators }) : ['people are still busy']);
     while (left().length > 0) {
       if (scheduler.monotonic() - mendedAt > settleMs) throw new Violation('everything settles', left().join('; '));
       await run(scheduler.monotonic() + 2_000);
@@ -162,7 +161,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     });
     await run(scheduler.monotonic() + quietMs);
     stop();
-    const left = unsettled({ cluster, node, safety, quotas });
+    const left = unsettled({ cluster, node, safety, quotas, operators });
     if (left.length > 0) throw new Violation('what has settled stays', left.join('; '));
     if (writes.length > 0)
       throw new Violation('no hot loop', `${writes.length} writes in a quiet minute: ${writes.slice(0, 5).join('; ')}`);
