@@ -79,7 +79,7 @@ function isRequested({ metadata, status }: Sandbox): boolean {
   return resumeRequestOf({ metadata }) !== status?.resumeRequestSeen || metadata.generation > (admitted?.observedGeneration ?? 0);
 }
 
-function stateOf({ sandbox, conversations }: SlotFacts): SlotState {
+function stateOf({ sandbox, conversations }: Pick<SlotFacts, 'sandbox' | 'conversations'>): SlotState {
   const { metadata, spec, status } = sandbox;
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
   const taken = slotTaken(sandbox);
@@ -98,6 +98,10 @@ function stateOf({ sandbox, conversations }: SlotFacts): SlotState {
   const comesBack = admitted.reason === SandboxReason.quota || (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
   return comesBack ? 'resumable' : 'resting';
 }
+
+const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'running']);
+/** It has a slot, or asks for one, and nobody has asked for it back. */
+export const usesSlot = (sandbox: Sandbox): boolean => usingStates.has(stateOf({ sandbox, conversations: [] }));
 
 function requestTime({ metadata, status }: Sandbox, now: number): number {
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
