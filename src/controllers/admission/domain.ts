@@ -15,7 +15,7 @@ export type Step =
   | { readonly kind: 'reject'; readonly slot: Slot; readonly rule: QuotaRule; readonly current: number }
   | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
 
-interface OwnerGroup extends Group {
+export interface OwnerGroup extends Group {
   readonly owner: string;
 }
 
