@@ -22,6 +22,7 @@ import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
+import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
@@ -93,6 +94,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...sandboxRoutes(services),
     ...sandboxSpecRoutes(services),
     ...accountRoutes,
+    ...quotaRoutes(services),
     ...legacyRoutes(services),
     ...healthRoutes({
       isReady: () => closing === undefined && isSynced(),

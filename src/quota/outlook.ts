@@ -12,10 +12,10 @@ export type Outlook =
   | { readonly outcome: 'waits'; readonly rule: QuotaRule }
   | { readonly outcome: 'rejected'; readonly rule: QuotaRule };
 
-/** As the limit of this group alone has it, after as many others as are `ahead`. Pure. */
-export function outlookIn(group: Group, ahead = group.waiting.size): Outlook {
+/** As the limit of this group alone has it, after as many others as are `ahead`, of whom only `ready` could be admitted now. Pure. */
+export function outlookIn(group: Group, ahead = group.waiting.size, ready = ahead): Outlook {
   const { rule, limit, taken, holding } = group;
-  if (rule === undefined || taken + ahead < limit) return { outcome: 'admitted' };
+  if (rule === undefined || taken + ready < limit) return { outcome: 'admitted' };
   const before = holding + ahead - limit;
   if (before < 0) return { outcome: 'follows', rule };
   if (rule.onExceeded === 'Reject') return { outcome: 'rejected', rule };

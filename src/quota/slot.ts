@@ -20,7 +20,7 @@ export type SlotState =
   | 'running'
   /** On its way out; its slot is free when its pod is gone. */
   | 'freeing'
-  /** The quota has paused it: it comes back by itself when there is room. */
+  /** The quota has paused it, or its idleness while it worked after all: it comes back by itself when there is room. */
   | 'resumable'
   /** Paused by its idleness or its age, or refused: it comes back when somebody asks for it. */
   | 'resting';
@@ -79,7 +79,7 @@ function isRequested({ metadata, status }: Sandbox): boolean {
   return resumeRequestOf({ metadata }) !== status?.resumeRequestSeen || metadata.generation > (admitted?.observedGeneration ?? 0);
 }
 
-function stateOf({ sandbox, conversations }: SlotFacts): SlotState {
+function stateOf({ sandbox, conversations }: Pick<SlotFacts, 'sandbox' | 'conversations'>): SlotState {
   const { metadata, spec, status } = sandbox;
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
   const taken = slotTaken(sandbox);
@@ -94,8 +94,14 @@ function stateOf({ sandbox, conversations }: SlotFacts): SlotState {
   }
   if (taken) return 'freeing';
   if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox)) return 'waiting';
-  return admitted.reason === SandboxReason.quota ? 'resumable' : 'resting';
+  // A message may reach an agent in the moment in which it is paused for its idleness, before anybody here has heard of it.
+  const comesBack = admitted.reason === SandboxReason.quota || (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
+  return comesBack ? 'resumable' : 'resting';
 }
+
+const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'running']);
+/** It has a slot, or asks for one, and nobody has asked for it back. */
+export const usesSlot = (sandbox: Sandbox): boolean => usingStates.has(stateOf({ sandbox, conversations: [] }));
 
 function requestTime({ metadata, status }: Sandbox, now: number): number {
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
@@ -110,6 +116,11 @@ function expiryOf(slot: { activeSince: number; idleSince: number }, limits: Time
   if (Math.min(idleAt, ageAt) === Infinity) return undefined;
   return idleAt <= ageAt ? { at: idleAt, reason: SandboxReason.idle } : { at: ageAt, reason: SandboxReason.maxActiveTime };
 }
+
+/** Its agent works, or will go on by itself with what was cut off. */
+const isWorking = ({ status }: Conversation): boolean =>
+  status?.executionStatus === 'running' ||
+  (status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user);
 
 const isUnfinished = (conversation: Conversation): boolean => {
   const { status } = conversation;
@@ -127,9 +138,11 @@ export function classify(facts: SlotFacts): Slot {
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
   const state = stateOf(facts);
   const activeSince = time(status?.activeSince, now);
-  const works = conversations.some((conversation) => conversation.status?.executionStatus === 'running');
-  const active = conversations.map((conversation) => time(conversation.status?.lastActivityTime, 0));
-  const idleSince = works ? Infinity : Math.max(activeSince, ...active);
+  const active = conversations.flatMap(({ status: { start, lastActivityTime } = {} }) => [
+    time(lastActivityTime, 0),
+    time(start?.transitions.at(-1)?.time, 0),
+  ]);
+  const idleSince = conversations.some(isWorking) ? Infinity : Math.max(activeSince, ...active);
   return {
     uid: metadata.uid,
     name: metadata.name,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
-import { objectName, ownerName, validations } from './schema.ts';
+import { listMap, objectName, ownerName, validations } from './schema.ts';
 
 export const quotaScopes = ['Owner', 'Namespace'] as const;
 export const quotaPolicies = ['PauseOldest', 'PauseLongestIdle', 'Queue', 'Reject'] as const;
@@ -29,12 +29,32 @@ export const conversationQuotaSpecSchema = z
     validations({ rule: "self.scope == 'Owner' || !has(self.owner)", message: 'owner goes with scope Owner only', fieldPath: '.owner' }),
   );
 
+export const QuotaCondition = {
+  /** Other quotas are for the same. The strictest decides. */
+  conflicting: 'Conflicting',
+} as const;
+
+/** How many owners the status of a quota for many of them names. */
+export const maxFullOwners = 20;
+
+const counts = {
+  active: z.int().min(0).optional().meta({ description: 'How many sandboxes take a slot; also those that start or stop.' }),
+  waiting: z.int().min(0).optional().meta({ description: 'How many wait for one.' }),
+  paused: z.int().min(0).optional().meta({ description: 'How many a quota has paused; they come back by themselves.' }),
+  nextToPause: objectName().optional().meta({ description: 'The sandbox that one more start would pause.' }),
+};
+
 export const conversationQuotaStatusSchema = z.object({
   observedGeneration: z.int().min(0).optional(),
-  active: z.int().min(0).optional(),
-  waiting: z.int().min(0).optional(),
-  paused: z.int().min(0).optional(),
-  nextToPause: objectName().optional(),
+  ...counts,
+  fullOwners: z
+    .array(z.object({ owner: z.string(), ...counts }))
+    .max(maxFullOwners)
+    .optional()
+    .meta({
+      ...listMap('owner'),
+      description: 'Of a quota for many owners those that have no room left, the ones with the most that waits first.',
+    }),
   conditions: conditionsSchema,
 });
 
@@ -56,12 +76,18 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
     { name: 'Active', type: 'integer', jsonPath: '.status.active', description: 'How many are.' },
     { name: 'Waiting', type: 'integer', jsonPath: '.status.waiting', description: 'How many wait for room.' },
     { name: 'Paused', type: 'integer', jsonPath: '.status.paused', description: 'How many it has paused.' },
-    { name: 'Policy', type: 'string', jsonPath: '.spec.onExceeded', description: 'What happens above the limit.', priority: 1 },
     {
       name: 'Next-To-Pause',
       type: 'string',
       jsonPath: '.status.nextToPause',
       description: 'Which one the next start would pause.',
+    },
+    { name: 'Policy', type: 'string', jsonPath: '.spec.onExceeded', description: 'What happens above the limit.', priority: 1 },
+    {
+      name: 'Conflicting',
+      type: 'string',
+      jsonPath: `.status.conditions[?(@.type=="${QuotaCondition.conflicting}")].status`,
+      description: 'Whether other quotas are for the same.',
       priority: 1,
     },
     ageColumn,

@@ -48,7 +48,7 @@ export const sandboxStatusSchema = z.object({
     .int()
     .min(0)
     .optional()
-    .meta({ description: 'How many containers have had an agent that has been given its keys, the last one included.' }),
+    .meta({ description: 'How often an agent has begun to run: in a new container, or because a pause ended before its container did.' }),
   lastStop: z
     .object({ reason: z.string().max(64), agentRuns: z.int().min(0) })
     .optional()

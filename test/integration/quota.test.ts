@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { AgentWatch } from '../support/agent-watch.ts';
 import { eventually } from '../support/eventually.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
@@ -14,34 +14,10 @@ afterAll(async () => {
   await up.stop();
 }, 30_000);
 
-/** The agents that live. What they run is theirs, also in the moment between fork and exec, in which it looks like them. */
-function agents(): number {
-  const found = up.agentProcesses().flatMap((id) => {
-    try {
-      const parent = Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1]);
-      return readFileSync(`/proc/${id}/cmdline`, 'utf8').includes('reference-agent') ? [{ id, parent }] : [];
-    } catch {
-      return [];
-    }
-  });
-  const ids = new Set(found.map(({ id }) => id));
-  return found.filter(({ parent }) => !ids.has(parent)).length;
-}
-
-/** Looks every 50 ms until told to stop; returns the most agents that it has seen at once. */
-function watchAgents(): () => number {
-  let most = 0;
-  const timer = setInterval(() => (most = Math.max(most, agents())), 50);
-  return () => {
-    clearInterval(timer);
-    return most;
-  };
-}
-
 it('lets six starts through a limit of two, and never more than two agents at once', async () => {
   expect((await k('get conversationquota default -o jsonpath={.spec.limit}')).stdout).toBe('10');
   await setQuota({ limit: 2 });
-  const most = watchAgents();
+  const watch = new AgentWatch(up.dataDir);
   const tasks = await Promise.all(Array.from({ length: 6 }, (_, index) => up.start(`Number ${index}:\n\`\`\`sh\necho ${index}\n\`\`\``)));
   const over = await Promise.all(tasks.map(({ id }) => up.over(id, 60_000)));
   expect(over.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 'READY'));
@@ -59,7 +35,7 @@ it('lets six starts through a limit of two, and never more than two agents at on
     return stdout === '2/0/4';
   });
 
-  expect(most()).toBe(2);
+  expect(watch.stop().most).toBe(2);
 
   // One that its owner pauses besides stays so, whatever room there is.
   const [kept] = paused;
@@ -71,12 +47,12 @@ it('lets six starts through a limit of two, and never more than two agents at on
 
   // A resume over the limit makes room like a start.
   await setQuota({ limit: 2 });
-  await eventually('the surplus paused', () => Promise.resolve(agents() === 2), 20_000);
-  const still = watchAgents();
+  await eventually('the surplus paused', () => watch.agents().length === 2, 20_000);
+  const still = new AgentWatch(up.dataDir);
   const [asleep] = (await Promise.all(others.map((id) => up.conversation(id)))).filter(({ sandbox_status: status }) => status === 'PAUSED');
   expect((await up.call('POST', `/api/v1/sandboxes/${asleep?.sandbox_id ?? ''}/resume`)).status).toBe(200);
   await up.reaches(asleep?.id ?? '', { sandbox_status: 'RUNNING' }, 20_000);
-  expect(still()).toBeLessThanOrEqual(2);
+  expect(still.stop().most).toBeLessThanOrEqual(2);
 
   await k('delete conversationquota default');
   await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, 30_000)));

@@ -15,7 +15,7 @@ export type Step =
   | { readonly kind: 'reject'; readonly slot: Slot; readonly rule: QuotaRule; readonly current: number }
   | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
 
-interface OwnerGroup extends Group {
+export interface OwnerGroup extends Group {
   readonly owner: string;
 }
 
@@ -146,7 +146,7 @@ export class Domain {
 
   /** What would become of one more start in a group: of an owner, or, with `all`, of any owner that has room itself. */
   outlook(group: Group): Outlook {
-    const namespace = outlookIn(this.all, this.#demand);
+    const namespace = outlookIn(this.all, this.#demand, this.#ready.size);
     return group === this.all ? namespace : tighterOf(outlookIn(group), namespace);
   }
 

@@ -5,9 +5,8 @@ import type { Request, Result } from '../../kube/controller.ts';
 import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import { findCondition, setCondition } from '../../resources/conditions.ts';
-import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
-import { ownerRule } from '../../resources/quota-rules.ts';
-import type { Domain } from './domain.ts';
+import { QuotaCondition, conversationQuotas, maxFullOwners, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import type { Domain, OwnerGroup } from './domain.ts';
 import type { Group } from '../../quota/group.ts';
 
 export interface QuotaStatusOptions {
@@ -17,28 +16,72 @@ export interface QuotaStatusOptions {
   readonly clock: Clock;
 }
 
-const conflicting = 'Conflicting';
+const maxNames = 10;
 
-/** The groups that a quota counts: those it is for, whether or not a stricter one decides. */
-function groupsOf({ spec }: ConversationQuota, domain: Domain): readonly Group[] {
-  if (spec.scope === 'Namespace') return [domain.all];
-  if (spec.owner !== undefined) return [domain.group(spec.owner)].filter((group) => group !== undefined);
-  const everyOwner = domain.rules.everyOwner;
-  return [...domain.groups()].filter(({ owner }) => ownerRule(domain.rules, owner) === everyOwner);
+const listed = (names: readonly string[]): string =>
+  names.length <= maxNames ? names.join(', ') : `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`;
+
+/** Those with the least room, in one pass over all of them. */
+function fullest(owners: readonly OwnerGroup[]): readonly OwnerGroup[] {
+  const found: OwnerGroup[] = [];
+  for (const group of owners) {
+    if (group.taken + group.waiting.size < group.limit) continue;
+    const last = found.at(-1);
+    if (found.length === maxFullOwners && last !== undefined && byCrowd(group, last) > 0) continue;
+    found.splice(maxFullOwners - 1);
+    const after = found.findIndex((other) => byCrowd(group, other) < 0);
+    found.splice(after === -1 ? found.length : after, 0, group);
+  }
+  return found;
+}
+
+const byCrowd = (one: OwnerGroup, other: OwnerGroup): number =>
+  other.waiting.size - one.waiting.size || other.taken - one.taken || (one.owner < other.owner ? -1 : 1);
+
+const countsOf = (groups: readonly Group[]) => {
+  const sum = (of: (group: Group) => number) => groups.reduce((total, group) => total + of(group), 0);
+  return {
+    active: sum(({ taken }) => taken),
+    waiting: sum(({ waiting }) => waiting.size),
+    paused: sum(({ resumable }) => resumable.size),
+  };
+};
+
+function nextToPause(domain: Domain, group: Group): { readonly nextToPause?: string } {
+  const outlook = domain.outlook(group);
+  return outlook.outcome === 'pauses' ? { nextToPause: outlook.victim.name } : {};
+}
+
+/** Counts those whom a quota is for, whether or not a stricter one decides. */
+function usageOf({ spec: { scope, owner } }: ConversationQuota, domain: Domain): ConversationQuota['status'] {
+  if (scope === 'Namespace') return { ...countsOf([domain.all]), ...nextToPause(domain, domain.all) };
+  if (owner !== undefined) {
+    const group = domain.group(owner);
+    return group === undefined ? countsOf([]) : { ...countsOf([group]), ...nextToPause(domain, group) };
+  }
+  const groups = [...domain.groups()].filter((group) => !domain.rules.owners.has(group.owner));
+  const [only] = groups;
+  const full = fullest(groups).map((group) => ({ owner: group.owner, ...countsOf([group]), ...nextToPause(domain, group) }));
+  return {
+    ...countsOf(groups),
+    // Of many owners there is no one next.
+    ...(groups.length === 1 && only !== undefined ? nextToPause(domain, only) : {}),
+    ...(full.length === 0 ? {} : { fullOwners: full }),
+  };
 }
 
 function conditionsOf(quota: ConversationQuota, { rules }: Domain, now: string) {
   const conditions = quota.status?.conditions;
   const names = rules.conflicts.get(quota.metadata.name);
-  if (names === undefined && findCondition(conditions, conflicting) === undefined) return conditions;
+  if (names === undefined && findCondition(conditions, QuotaCondition.conflicting) === undefined) return conditions;
   const { scope, owner } = quota.spec;
   const rule = scope === 'Namespace' ? rules.namespace : owner === undefined ? rules.everyOwner : rules.owners.get(owner);
-  const message = `The quotas ${names?.join(', ') ?? ''} are for the same; ${rule?.quotaName ?? ''}, the strictest, decides.`;
+  const message = `The quotas ${listed(names ?? [])} are for the same; ${rule?.quotaName ?? ''}, the strictest, decides.`;
   return [
     ...setCondition(
       conditions,
       {
-        type: conflicting,
+        type: QuotaCondition.conflicting,
         status: names === undefined ? 'False' : 'True',
         reason: names === undefined ? 'Alone' : 'SameScope',
         message: names === undefined ? 'No other quota is for the same.' : message,
@@ -80,18 +123,10 @@ export class QuotaStatusReconciler {
 
   #statusOf(quota: ConversationQuota): NonNullable<ConversationQuota['status']> {
     const domain = this.#options.domain(quota.metadata.namespace);
-    const groups = groupsOf(quota, domain);
-    const count = (of: (group: Group) => number) => groups.reduce((sum, group) => sum + of(group), 0);
-    // Of a default for many owners there is no one next.
-    const [only] = groups;
-    const next = groups.length === 1 && only !== undefined ? domain.outlook(only) : undefined;
     const conditions = conditionsOf(quota, domain, isoTime(this.#options.clock));
     return {
       observedGeneration: quota.metadata.generation,
-      active: count(({ taken }) => taken),
-      waiting: count(({ waiting }) => waiting.size),
-      paused: count(({ resumable }) => resumable.size),
-      ...(next?.outcome === 'pauses' ? { nextToPause: next.victim.name } : {}),
+      ...usageOf(quota, domain),
       ...(conditions === undefined ? {} : { conditions: [...conditions] }),
     };
   }

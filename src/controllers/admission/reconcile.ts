@@ -116,7 +116,7 @@ export class AdmissionReconciler {
         this.#unseen.set(sandbox.metadata.uid, sandbox);
     }
     for (const pod of left.items) this.#seedPod(pod);
-    for (const name of this.#index.namespaces) this.#enqueue(name);
+    for (const name of this.#index.namespaces) this.#rulesChanged(name);
   }
 
   #seedPod(pod: Pod): void {

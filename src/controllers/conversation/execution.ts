@@ -41,16 +41,23 @@ export function withSandboxAway(
   if ((status.executionStatus === 'running' || stopped) && pendingOf(status) === undefined) {
     const seenIn = stopped ? lastStop?.agentRuns : status.agentRun;
     const reason = whyCut(seenIn, { lastStop, lastOwnerStop }, view.phase === 'PAUSED' ? view : undefined);
-    return { ...status, executionStatus: 'paused', interruption: { reason, time: now } };
+    return {
+      ...status,
+      executionStatus: 'paused',
+      ...(seenIn === undefined ? {} : { agentRun: seenIn }),
+      interruption: { reason, time: now },
+    };
   }
-  // Its owner's word counts more than the loss or the quota that came before.
-  if (status.interruption !== undefined && view.phase === 'PAUSED' && view.reason === SandboxReason.user) {
-    return status.interruption.reason === Interruption.user
-      ? status
-      : { ...status, interruption: { ...status.interruption, reason: Interruption.user } };
-  }
-  return status;
+  const pausedByOwner = view.phase === 'PAUSED' && view.reason === SandboxReason.user;
+  const interruption = overruled(status, pausedByOwner ? { lastOwnerStop: Infinity } : { lastOwnerStop });
+  return interruption === status.interruption || interruption === undefined ? status : { ...status, interruption };
 }
+
+/** The interruption of a run as it is now: its owner's word counts more than the loss or the quota that came before. */
+const overruled = ({ interruption, agentRun = 0 }: ConversationStatus, { lastOwnerStop = never }: Stops) =>
+  interruption === undefined || interruption.reason === Interruption.user || lastOwnerStop < agentRun
+    ? interruption
+    : { ...interruption, reason: Interruption.user };
 
 export interface ExecutionDecision {
   readonly status: ConversationStatus;
@@ -80,11 +87,11 @@ export function withAgentState(
   nowMs: number,
   stops: Stops = {},
 ): ExecutionDecision {
-  const { interruption: before, executionDetail, ...rest } = status;
+  const { interruption: _before, executionDetail, ...rest } = status;
   const stands = agent.executionStatus === 'paused' || agent.executionStatus === 'error';
   // Killed while it ran, and nobody had seen that coming: the agent came back in another run of its container.
   const lost = pendingOf(status) === undefined && status.executionStatus === 'running' && status.agentRun !== agentRun && stands;
-  const interruption = lost ? { reason: whyCut(status.agentRun, stops), time: new Date(nowMs).toISOString() } : before;
+  const interruption = lost ? { reason: whyCut(status.agentRun, stops), time: new Date(nowMs).toISOString() } : overruled(status, stops);
   const reported = agent.executionStatus ?? 'error';
   const known = agent.executionStatus === undefined ? 'The agent reports a status that is not known here.' : undefined;
   // The reason of an error is asked for once in each container, and kept as long as the error stands.

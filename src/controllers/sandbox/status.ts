@@ -33,6 +33,13 @@ const condition = (
   observedGeneration,
 });
 
+/**
+ * It has been paused and resumed while nobody looked: of its spec nothing but `replicas` can change, so the second change since
+ * took back the first.
+ */
+const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
+  spec.replicas === 1 && status?.observedGeneration !== undefined && metadata.generation - status.observedGeneration >= 2;
+
 /** The status that a sandbox should have now. What it does not mention (Admitted) stays. */
 export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: string): SandboxState {
   const old = sandbox.status ?? {};
@@ -58,9 +65,11 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
   const stops = !wanted && old.pausedAt === undefined;
   const lastStop = stops ? { reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
-  const lastOwnerStop = sandbox.spec.replicas === 0 ? (old.agentRuns ?? 0) : old.lastOwnerStop;
+  const resumed = wanted && (old.pausedAt !== undefined || pausedUnseen(sandbox));
+  const lastOwnerStop = sandbox.spec.replicas === 0 || pausedUnseen(sandbox) ? (old.agentRuns ?? 0) : old.lastOwnerStop;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
-  const agentRuns = lastContainerID === old.lastContainerID ? old.agentRuns : (old.agentRuns ?? 0) + 1;
+  const another = lastContainerID !== old.lastContainerID;
+  const agentRuns = another || (connected && resumed) ? (old.agentRuns ?? 0) + 1 : old.agentRuns;
   const starting = wanted && !ready && failed === undefined;
   const status: SandboxState = {
     observedGeneration: generation,

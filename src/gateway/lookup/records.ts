@@ -17,6 +17,12 @@ interface Owned extends KubeObject {
   readonly spec: { readonly owner: string };
 }
 
+/** Conversations and sandboxes of the same owners, with what is being deleted: it may still have a pod. */
+export interface Holdings {
+  readonly conversations: readonly Conversation[];
+  readonly sandboxes: readonly Sandbox[];
+}
+
 /** What is being deleted is gone for clients, so that a deletion shows at once. */
 const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
 
@@ -86,8 +92,21 @@ export class Records {
     return this.#caches.quotas.store.list().filter((quota) => quota.metadata.namespace === this.#namespace);
   }
 
-  everySandbox(): readonly Sandbox[] {
-    return this.#caches.sandboxes.store.list().filter((sandbox) => sandbox.metadata.namespace === this.#namespace && isLive(sandbox));
+  holdingsOf(owner: string): Holdings {
+    const key = inNamespace(this.#namespace, owner);
+    return {
+      conversations: this.#caches.conversations.store.byIndex('owner', key),
+      sandboxes: this.#caches.sandboxes.store.byIndex('owner', key),
+    };
+  }
+
+  /** Of all owners. */
+  everyHolding(): Holdings {
+    const here = ({ metadata }: KubeObject) => metadata.namespace === this.#namespace;
+    return {
+      conversations: this.#caches.conversations.store.list().filter(here),
+      sandboxes: this.#caches.sandboxes.store.list().filter(here),
+    };
   }
 
   templates(): readonly SandboxTemplate[] {

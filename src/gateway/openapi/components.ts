@@ -14,6 +14,7 @@ import {
 import { startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
 import { conversationSchema } from '../views/conversation.ts';
+import { quotaSchema } from '../views/quota.ts';
 import { sandboxSpecSchema } from '../views/sandbox-spec.ts';
 import { sandboxSchema } from '../views/sandbox.ts';
 import { startTaskSchema } from '../views/start-task.ts';
@@ -33,6 +34,7 @@ const answers = {
   SandboxSpec: sandboxSpecSchema,
   SandboxSpecList: sandboxSpecList,
   SandboxSpecPage: sandboxSpecPage,
+  Quota: quotaSchema,
   Success: successSchema,
   LegacyStart: legacyStartAnswer,
 } as const satisfies Readonly<Record<string, z.ZodType>>;

@@ -1,30 +1,74 @@
-import { findCondition } from '../../resources/conditions.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../../resources/quota-rules.ts';
-import { SandboxCondition, slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import type { Holdings } from '../lookup/records.ts';
+import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
+import { quotaRecord, quotaSchema, sharedLimit } from '../views/quota.ts';
 
 const retryAfterSeconds = 10;
 
-/** It takes a slot, or is about to. */
-const counts = (sandbox: Sandbox): boolean =>
-  slotTaken(sandbox) || (sandbox.spec.replicas === 1 && findCondition(sandbox.status?.conditions, SandboxCondition.admitted) === undefined);
+export const quotaRoutes = (services: Services): readonly Route[] => [
+  keyRoute({
+    method: 'get',
+    path: '/api/v1/quota',
+    operationId: 'getQuota',
+    tag: 'account',
+    summary: 'How much may be active at once, how much is, and what one more start would pause',
+    answers: { 200: quotaSchema },
+    handle: ({ owner }) => {
+      const { records, clock } = services;
+      const quotas = records.quotas();
+      const rules = quotaRules(quotas);
+      const holdings = records.holdingsOf(owner);
+      const inside = conversationsIn(holdings);
+      const { namespace } = rules;
+      return {
+        json: quotaRecord({
+          owner,
+          group: groupOf(holdings, ownerRule(rules, owner), clock.now()),
+          starts: startsWithoutSandbox(holdings, records),
+          shared:
+            namespace &&
+            sharedLimit(
+              namespace,
+              quotas.find(({ metadata }) => metadata.name === namespace.quotaName),
+              { active: () => slotsInUse(records.everyHolding(), records), sandboxNamed: (name) => records.sandboxNamed(name) },
+            ),
+          refused: refusalOf(services, owner),
+          conversationIdsIn: (name) => (inside.get(name) ?? []).map(conversationIdOf),
+          now: clock.now(),
+        }),
+      };
+    },
+  }),
+];
+
+interface Refusal {
+  readonly rule: QuotaRule;
+  readonly current: number;
+}
+
+function refusalOf({ records }: Services, owner: string): Refusal | undefined {
+  const refusal = (rule: QuotaRule | undefined, holdings: () => Holdings): Refusal | undefined => {
+    if (rule?.onExceeded !== 'Reject') return undefined;
+    const current = slotsInUse(holdings(), records);
+    return current < rule.limit ? undefined : { rule, current };
+  };
+  const rules = quotaRules(records.quotas());
+  return refusal(ownerRule(rules, owner), () => records.holdingsOf(owner)) ?? refusal(rules.namespace, () => records.everyHolding());
+}
 
 /**
  * Refuses what a quota with the policy Reject has no room for, as far as the cache knows: the operator refuses what comes in all
  * the same.
  */
-export function refuseOverQuota({ records }: Services, owner: string): void {
-  const rules = quotaRules(records.quotas());
-  refuse(ownerRule(rules, owner), () => records.sandboxesOf(owner));
-  refuse(rules.namespace, () => records.everySandbox());
-}
-
-function refuse(rule: QuotaRule | undefined, sandboxes: () => readonly Sandbox[]): void {
-  if (rule?.onExceeded !== 'Reject') return;
-  const { limit } = rule;
-  const current = sandboxes().filter(counts).length;
-  if (current < limit) return;
+export function refuseOverQuota(services: Services, owner: string): void {
+  const refusal = refusalOf(services, owner);
+  if (refusal === undefined) return;
+  const { current } = refusal;
+  const { limit } = refusal.rule;
   throw new ProblemError('quota-exceeded', `At most ${limit} may be active at once, and ${current} are. Pause one, or try again later.`, {
     headers: { 'retry-after': String(retryAfterSeconds) },
     usage: { limit, current },

@@ -97,7 +97,9 @@ it('says who is paused because of it, and what becomes of it itself', () => {
       const newcomer = aSlot('new', 'waiting', { requestedAt: 5_000, explained: false });
       const withIt = settled(domainOf([...there, newcomer], owner, namespace), now);
       const paused = [...withIt].filter(([uid, kind]) => kind === 'evict' && without.get(uid) !== 'evict').map(([uid]) => uid);
-      expect(paused).toEqual(outlook.outcome === 'pauses' ? [outlook.victim.uid] : []);
+      // What the victim's own limit had kept out may have more paused, once that one is.
+      expect(paused.slice(0, 1)).toEqual(outlook.outcome === 'pauses' ? [outlook.victim.uid] : []);
+      if (namespace === undefined) expect(paused.length).toBeLessThan(2);
       const becomes = { admitted: 'admit', rejected: 'reject', pauses: 'wait', follows: 'wait', waits: 'wait' } as const;
       expect(withIt.get('new')).toBe(becomes[outlook.outcome]);
     }),

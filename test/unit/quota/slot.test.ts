@@ -15,6 +15,11 @@ const started = aConversation({ status: { start: { status: 'READY', transitions:
 const starting = aConversation({ status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } } });
 const doing = (executionStatus: 'running' | 'finished' | 'waiting_for_confirmation', lastActivityTime = noon) =>
   aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus, lastActivityTime } });
+const readyAt = (ms: number) => ({ status: 'READY' as const, time: later(ms) });
+const cut = (reason: string) =>
+  aConversation({
+    status: { start: { status: 'READY', transitions: [] }, executionStatus: 'paused', interruption: { reason, time: noon } },
+  });
 
 describe('to its quotas a sandbox', () => {
   const cases: [string, Partial<SlotFacts>, Partial<Slot>][] = [
@@ -58,6 +63,16 @@ describe('to its quotas a sandbox', () => {
       { state: 'resumable', taken: false, pausedSince: noonMs },
     ],
     ['rests after its idle time', { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }) }, { state: 'resting' }],
+    [
+      'comes back by itself when its agent worked after all as it was paused for its idleness',
+      { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }), conversations: [cut('Idle')] },
+      { state: 'resumable', unfinished: true },
+    ],
+    [
+      'rests after its longest time, whatever it was doing',
+      { sandbox: aSandbox({ status: { conditions: [seen('MaxActiveTime')] } }), conversations: [cut('MaxActiveTime')] },
+      { state: 'resting' },
+    ],
     ['rests after it was refused', { sandbox: aSandbox({ status: { conditions: [seen('QuotaExceeded')] } }) }, { state: 'resting' }],
     [
       'is a newcomer when somebody asks for it by REST',
@@ -84,6 +99,17 @@ describe('to its quotas a sandbox', () => {
       'is idle since its agent has done something last',
       { sandbox: running, conversations: [doing('finished', later(700))] },
       { idleSince: noonMs + 700 },
+    ],
+    [
+      'is not idle while a run that was cut has not gone on',
+      { sandbox: running, conversations: [cut('Loss')] },
+      { idleSince: Infinity },
+    ],
+    ['is idle where its owner has cut the run', { sandbox: running, conversations: [cut('User')] }, { idleSince: noonMs }],
+    [
+      'is idle at the earliest since the start of a conversation was over',
+      { sandbox: running, conversations: [aConversation({ status: { start: { status: 'READY', transitions: [readyAt(900)] } } })] },
+      { idleSince: noonMs + 900 },
     ],
     [
       'says that its agent waits for a confirmation',

@@ -1,0 +1,43 @@
+import { Group } from '../../quota/group.ts';
+import { classify, usesSlot } from '../../quota/slot.ts';
+import { conversations as conversationKind, isStartOver, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
+import type { QuotaRule } from '../../resources/quota-rules.ts';
+import type { Holdings, Records } from './records.ts';
+
+/** Starts that are to get a sandbox of their own and have none yet. */
+export function startsWithoutSandbox({ conversations }: Holdings, records: Pick<Records, 'sandboxNamed'>): number {
+  return conversations.filter(
+    (conversation) =>
+      conversation.metadata.deletionTimestamp === undefined &&
+      conversation.spec.sandboxName === undefined &&
+      !isStartOver(startStatusOf(conversation)) &&
+      records.sandboxNamed(ownSandboxName(conversationIdOf(conversation))) === undefined,
+  ).length;
+}
+
+/** How many slots are in use, or will be by what is under way; those that are getting free don't count. */
+export const slotsInUse = (holdings: Holdings, records: Pick<Records, 'sandboxNamed'>): number =>
+  holdings.sandboxes.filter(usesSlot).length + startsWithoutSandbox(holdings, records);
+
+/** For each sandbox the conversations that are in it, or that it was made for. */
+export function conversationsIn({ conversations, sandboxes }: Holdings): ReadonlyMap<string, readonly Conversation[]> {
+  const byUid = new Map(conversations.map((conversation) => [conversation.metadata.uid, conversation]));
+  const bySandbox = Map.groupBy(conversations, ({ status }) => status?.sandboxName ?? '');
+  return new Map(
+    sandboxes.map(({ metadata: { name, ownerReferences = [] } }) => {
+      const madeFor = ownerReferences.flatMap(({ kind, uid }) => (kind === conversationKind.kind ? (byUid.get(uid) ?? []) : []));
+      return [name, [...new Set([...(bySandbox.get(name) ?? []), ...madeFor])]];
+    }),
+  );
+}
+
+/** The sandboxes of one owner as the operator sees them. */
+export function groupOf(holdings: Holdings, rule: QuotaRule | undefined, now: number): Group {
+  const inside = conversationsIn(holdings);
+  const group = new Group();
+  group.rule = rule;
+  for (const sandbox of holdings.sandboxes) group.add(classify({ sandbox, conversations: inside.get(sandbox.metadata.name) ?? [], now }));
+  group.ripen(now);
+  return group;
+}

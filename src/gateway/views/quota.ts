@@ -1,0 +1,157 @@
+import { z } from 'zod';
+import type { Group } from '../../quota/group.ts';
+import { outlookIn } from '../../quota/outlook.ts';
+import { autoResumePolicies, quotaPolicies, quotaScopes, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import type { QuotaRule } from '../../resources/quota-rules.ts';
+import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import { idSchema, timestampSchema } from './schemas.ts';
+import { wireTime } from './time.ts';
+
+const outcomes = ['admitted', 'pauses', 'waits', 'rejected'] as const;
+
+const limitSchema = z.object({
+  name: z.string(),
+  scope: z.enum(quotaScopes).meta({ description: 'Whom it counts: your own sandboxes, or those of all owners together.' }),
+  limit: z.int().min(0),
+  active: z.int().min(0).meta({ description: 'How many take a slot of it; with scope Namespace those of others too.' }),
+  on_exceeded: z.enum(quotaPolicies),
+  min_active_seconds: z.int().min(0),
+  auto_resume: z.enum(autoResumePolicies),
+});
+
+export const quotaSchema = z.object({
+  active: z.int().min(0).meta({ description: 'How many of your sandboxes take a slot; also those that start or stop.' }),
+  waiting: z.int().min(0).meta({ description: 'How many wait for one.' }),
+  paused: z.int().min(0).meta({ description: 'How many a quota has paused; they come back by themselves.' }),
+  quotas: z.array(limitSchema).meta({ description: 'Those that hold for you, the one with the least room first. Empty: no limit.' }),
+  next_start: z
+    .object({
+      outcome: z.enum(outcomes),
+      reason: z.string().meta({ description: 'The outcome in words.' }),
+      quota: z.string().nullable().meta({ description: 'The quota that decides; null where none limits.' }),
+      pauses: z
+        .array(z.object({ sandbox_id: z.string(), conversation_ids: z.array(idSchema) }))
+        .meta({ description: 'What of yours would be paused to make room.' }),
+      pauses_other_owner: z.boolean().meta({ description: 'Whether a sandbox of somebody else would be.' }),
+      not_before: timestampSchema.nullable().meta({ description: 'Until when what would be paused is still too young for it.' }),
+    })
+    .meta({ description: 'What one more start, or a resume, would do now. Nothing is done or reserved.' }),
+});
+
+type QuotaRecord = z.output<typeof quotaSchema>;
+
+/** The cap on all owners together, as the operator has counted it last. */
+export interface SharedLimit {
+  readonly rule: QuotaRule;
+  readonly active: number;
+  /** Whom the next start would pause, of whichever owner. */
+  readonly next: Sandbox | undefined;
+}
+
+export interface QuotaSources {
+  readonly owner: string;
+  /** The owner's own sandboxes, under the quota for them. */
+  readonly group: Group;
+  /** Starts of theirs that have no sandbox yet. */
+  readonly starts: number;
+  readonly shared: SharedLimit | undefined;
+  /** By which quota a start would be refused at once. */
+  readonly refused: { readonly rule: QuotaRule; readonly current: number } | undefined;
+  readonly conversationIdsIn: (sandboxName: string) => readonly string[];
+  readonly now: number;
+}
+
+export const sharedLimit = (
+  rule: QuotaRule,
+  quota: ConversationQuota | undefined,
+  { active, sandboxNamed }: { readonly active: () => number; readonly sandboxNamed: (name: string | undefined) => Sandbox | undefined },
+): SharedLimit => {
+  const next = sandboxNamed(quota?.status?.nextToPause);
+  return { rule, active: quota?.status?.active ?? active(), next: next !== undefined && slotTaken(next) ? next : undefined };
+};
+
+interface NextStart {
+  readonly outcome: (typeof outcomes)[number];
+  readonly reason: string;
+  readonly rule?: QuotaRule | undefined;
+  readonly victim?: Sandbox;
+  readonly at?: number;
+}
+
+const whose = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'of yours' : 'of all owners');
+const waits = (rule: QuotaRule, why: string): NextStart => ({ outcome: 'waits', rule, reason: `It would wait: ${why}` });
+const full = (rule: QuotaRule): string => `at most ${rule.limit} ${whose(rule)} may be active at once`;
+
+function pauses(rule: QuotaRule, victim: Sandbox, at: number, own: boolean): NextStart {
+  const which = rule.onExceeded === 'PauseLongestIdle' ? 'the one that has been idle for the longest time' : 'the oldest that runs';
+  const reason = own
+    ? `It would pause sandbox ${victim.metadata.name}, ${which}: ${full(rule)}.`
+    : `It would pause a sandbox of another owner, ${which}: ${full(rule)}.`;
+  return { outcome: 'pauses', rule, reason, victim, at };
+}
+
+function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
+  if (shared === undefined) return undefined;
+  const { rule, active, next } = shared;
+  if (next !== undefined)
+    return pauses(rule, next, Date.parse(next.status?.activeSince ?? '') + rule.minActiveMs, next.spec.owner === owner);
+  return active < rule.limit ? undefined : waits(rule, `${full(rule)}.`);
+}
+
+function nextStart(sources: QuotaSources): NextStart {
+  const { group, starts, shared, refused } = sources;
+  if (refused !== undefined) {
+    const { rule, current } = refused;
+    return { outcome: 'rejected', rule, reason: `It would be refused: ${full(rule)}, and ${current} are.` };
+  }
+  const outlook = outlookIn(group, group.waiting.size + starts);
+  switch (outlook.outcome) {
+    case 'admitted': {
+      const rule = group.rule ?? shared?.rule;
+      return inShared(sources) ?? { outcome: 'admitted', rule, reason: rule === undefined ? 'No quota limits it.' : 'There is room.' };
+    }
+    case 'follows':
+      return inShared(sources) ?? waits(outlook.rule, 'a slot is getting free.');
+    case 'pauses':
+      return pauses(outlook.rule, outlook.victim.sandbox, outlook.at, true);
+    case 'rejected':
+      return { outcome: 'rejected', rule: outlook.rule, reason: `It would be refused: ${full(outlook.rule)}.` };
+    case 'waits':
+      return waits(outlook.rule, `${full(outlook.rule)}${group.makesRoom ? ', and none of them can be paused now' : ''}.`);
+  }
+}
+
+const limitOf = (rule: QuotaRule, active: number): QuotaRecord['quotas'][number] => ({
+  name: rule.quotaName,
+  scope: rule.scope,
+  limit: rule.limit,
+  active,
+  on_exceeded: rule.onExceeded,
+  min_active_seconds: rule.minActiveMs / 1000,
+  auto_resume: rule.autoResume,
+});
+
+/** What an owner may know of the quotas: everything of its own, of others no more than their number. */
+export function quotaRecord(sources: QuotaSources): QuotaRecord {
+  const { owner, group, starts, shared, now, conversationIdsIn } = sources;
+  const limits = [
+    ...(group.rule === undefined ? [] : [limitOf(group.rule, group.taken)]),
+    ...(shared === undefined ? [] : [limitOf(shared.rule, shared.active)]),
+  ];
+  const { outcome, reason, rule, victim, at = 0 } = nextStart(sources);
+  const own = victim?.spec.owner === owner ? victim : undefined;
+  return {
+    active: group.taken,
+    waiting: group.waiting.size + starts,
+    paused: group.resumable.size,
+    quotas: limits.sort((one, other) => one.limit - one.active - (other.limit - other.active)),
+    next_start: {
+      outcome,
+      reason,
+      quota: rule?.quotaName ?? null,
+      pauses: own === undefined ? [] : [{ sandbox_id: own.metadata.name, conversation_ids: [...conversationIdsIn(own.metadata.name)] }],
+      pauses_other_owner: victim !== undefined && own === undefined,
+      not_before: at > now ? wireTime(new Date(at).toISOString()) : null,
+    },
+  };
+}

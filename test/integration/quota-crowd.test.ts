@@ -1,0 +1,157 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import { AgentWatch } from '../support/agent-watch.ts';
+import { Installation } from '../support/installation.ts';
+import { kubectl } from '../support/kubectl.ts';
+
+// In full, under every policy: STARTS=60 LIMIT=5 npm test -- test/integration/quota-crowd (8 min)
+const inFull = process.env['STARTS'] !== undefined;
+const starts = Number(process.env['STARTS'] ?? 12);
+const limit = Number(process.env['LIMIT'] ?? 3);
+const clients = 4;
+const killEveryMs = 2_000;
+const mostKills = inFull ? Infinity : 4;
+const longestMs = 8_000 * starts;
+
+const client = fileURLToPath(new URL('../support/start-client.ts', import.meta.url));
+const listed = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ name: z.string() }),
+      status: z
+        .object({
+          start: z.object({ status: z.string(), error: z.string().optional() }).optional(),
+          sandboxStatus: z.string().optional(),
+          sandboxStatusReason: z.string().optional(),
+          executionStatus: z.string().optional(),
+        })
+        .prefault({}),
+    }),
+  ),
+});
+type Listed = z.output<typeof listed>['items'][number];
+
+let dataDir: string;
+let up: Installation;
+let children: ChildProcess[];
+let accepted: Set<string>;
+let watch: AgentWatch | undefined;
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), 'conversation-operator-crowd-'));
+  children = [];
+  accepted = new Set();
+});
+afterEach(async () => {
+  watch?.stop();
+  for (const child of children) if (child.exitCode === null) child.kill('SIGKILL');
+  await up.stop();
+  rmSync(dataDir, { recursive: true, force: true });
+}, 30_000);
+
+const k = (...args: string[]) => kubectl(up.kubeconfig, args);
+const patch = (kind: string, spec: object) => k('patch', kind, 'default', '--type', 'merge', '-p', JSON.stringify({ spec }));
+
+async function conversations(): Promise<readonly Listed[]> {
+  const { code, stdout } = await k('get', 'conversations', '-o', 'json');
+  return code === 0 ? listed.parse(JSON.parse(stdout)).items : [];
+}
+
+/** The moments at which an owner pauses one of them. */
+const moments = ['WaitingForQuota', 'WaitingForAgent', 'Running', 'Quota'];
+
+/** Conversations that were paused over REST, each at another moment of its life. */
+class Pauses {
+  readonly ids = new Set<string>();
+
+  async look(found: readonly Listed[]): Promise<void> {
+    const reason = moments[this.ids.size];
+    const one = found.find(
+      ({ metadata: { name }, status }) =>
+        status.sandboxStatusReason === reason && status.executionStatus !== 'finished' && !this.ids.has(name),
+    );
+    if (one === undefined) return;
+    const { name } = one.metadata;
+    const answer = await up.call('POST', `/api/v1/sandboxes/sbx-${name}/pause`).catch(() => undefined);
+    if (answer?.status === 200) this.ids.add(name);
+  }
+}
+
+/** How many messages of its user the agent of each has stored, from the agents' files. */
+async function messagesOf(ids: readonly string[]): Promise<readonly number[]> {
+  const { stdout } = await k('get', 'pvc', '-o', 'jsonpath={range .items[*]}{.metadata.name} {.metadata.uid}{"\\n"}{end}');
+  const volumes = new Map(stdout.split('\n').map((line) => line.split(' ') as [string, string]));
+  return ids.map((id) => {
+    const volume = volumes.get(`sbx-${id}`) ?? '';
+    const events = readFileSync(join(dataDir, 'node', 'volumes', volume, '.agent', 'conversations', id, 'events.jsonl'), 'utf8');
+    return events.split('\n').filter((line) => line.includes('"MessageEvent"') && line.includes('"source":"user"')).length;
+  });
+}
+
+function tell(url: string): void {
+  for (const child of children) if (child.connected) child.send({ url });
+}
+
+async function crowd(onExceeded: string, killed: boolean): Promise<void> {
+  up = await Installation.start({ dataDir });
+  // Those that have finished make room, else the last ones to come would keep it.
+  await patch('sandboxtemplate', { idleTimeout: '1s' });
+  await patch('conversationquota', { limit, onExceeded });
+  watch = new AgentWatch(dataDir);
+  for (let index = 0; index < clients; index++) {
+    const child = fork(client, [up.key, `client-${index}`, String(starts / clients)]);
+    child.on('message', (message) => accepted.add(z.object({ id: z.string() }).parse(message).id));
+    children.push(child);
+  }
+  tell(up.url);
+
+  const pauses = new Pauses();
+  const deadline = performance.now() + longestMs;
+  let kills = 0;
+  let lastKill = performance.now();
+  let found: readonly Listed[] = [];
+  const open = () => found.filter(({ metadata: { name }, status }) => status.executionStatus !== 'finished' && !pauses.ids.has(name));
+  while (found.length < starts || accepted.size < starts || open().length > 0) {
+    if (performance.now() > deadline) throw new Error(`never finished: ${JSON.stringify(open())}`);
+    await wait(100);
+    found = await conversations();
+    await pauses.look(found);
+    if (!killed || kills >= mostKills || performance.now() - lastKill < killEveryMs) continue;
+    lastKill = performance.now();
+    await up.kill();
+    kills++;
+    up = await Installation.start({ dataDir });
+    tell(up.url);
+  }
+
+  expect(found.map(({ metadata }) => metadata.name).sort()).toEqual([...accepted].sort());
+  expect(watch.stop().most).toBe(limit);
+  expect(killed ? kills : 1).toBeGreaterThan(0);
+  const paused = found.filter(({ metadata }) => pauses.ids.has(metadata.name));
+  expect(paused.map(({ status }) => `${status.sandboxStatus ?? ''} ${status.sandboxStatusReason ?? ''}`)).toEqual(
+    paused.map(() => 'PAUSED User'),
+  );
+  const finished = found.filter(({ status }) => status.executionStatus === 'finished').map(({ metadata }) => metadata.name);
+  expect(finished.length).toBeGreaterThanOrEqual(starts - moments.length);
+  expect(await messagesOf(finished)).toEqual(finished.map(() => 1));
+}
+
+const policies = inFull ? ['PauseOldest', 'PauseLongestIdle', 'Queue'] : ['PauseOldest'];
+const unkilled = inFull ? policies : ['Queue'];
+
+it.each(unkilled)(
+  `gives ${starts} starts of one owner their turn under a limit of ${limit} with the policy %s`,
+  (onExceeded) => crowd(onExceeded, false),
+  longestMs + 60_000,
+);
+
+it.each(policies)(
+  `holds the limit and loses none of ${starts} while all is killed every ${killEveryMs} ms, with the policy %s`,
+  (onExceeded) => crowd(onExceeded, true),
+  longestMs + 60_000,
+);

@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import { newUuid } from '../../src/resources/ids.ts';
+import { saying } from './installation.ts';
+
+/**
+ * A client in a process of its own: posts its starts all at once, each under an id of its own until it is accepted, and tells its
+ * parent the conversation's id. The parent says where the service is, anew whenever that has changed.
+ */
+const [key = '', name = '', count = '0'] = process.argv.slice(2);
+const told = z.object({ url: z.string() });
+const retryMs = 100;
+let url = '';
+
+/** Undefined where nobody answers, or nobody can for the moment. */
+async function post(body: string): Promise<Response | undefined> {
+  try {
+    const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
+    const response = await fetch(`${url}/api/v1/app-conversations`, { method: 'POST', headers, body, signal: AbortSignal.timeout(10_000) });
+    return response.status >= 500 ? undefined : response;
+  } catch {
+    return undefined;
+  }
+}
+
+async function start(index: number): Promise<void> {
+  const text = `Start ${name}-${index}:\n\`\`\`sh\nsleep 0.2; echo ${name}-${index} >> once.txt\n\`\`\``;
+  const id = newUuid(Date.now());
+  const body = JSON.stringify({ ...saying(text), conversation_id: id });
+  for (;;) {
+    const response = await post(body);
+    if (response?.ok === true) {
+      process.send?.({ id });
+      return;
+    }
+    if (response !== undefined) throw new Error(`${response.status}: ${await response.text()}`);
+    await new Promise((resolve) => setTimeout(resolve, retryMs));
+  }
+}
+
+process.on('message', (message) => {
+  const first = url === '';
+  ({ url } = told.parse(message));
+  if (first) void Promise.all(Array.from({ length: Number(count) }, (_, index) => start(index))).then(() => process.disconnect());
+});
