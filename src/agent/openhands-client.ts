@@ -276,7 +276,9 @@ export class OpenHandsClient implements AgentClient {
         maxBodyBytes: maxPageBytes,
       });
       // An agent that ignores the filter must not make idle conversations look busy.
-      ids.push(...body.items.filter((item) => item.execution_status === 'running').map((item) => item.id.replaceAll('-', '')));
+      ids.push(
+        ...body.items.filter((item) => item.execution_status === 'running').map((item) => item.id.replaceAll('-', '').toLowerCase()),
+      );
       pageId = body.next_page_id ?? undefined;
       if (pageId === undefined) break;
     }

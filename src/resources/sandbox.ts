@@ -38,7 +38,7 @@ export const sandboxStatusSchema = z.object({
     .array(z.string().max(64))
     .max(64)
     .optional()
-    .meta({ description: 'Ids of the conversations whose runs the last pause stopped half-way.' }),
+    .meta({ description: 'Ids of the conversations whose runs the last stop cut half-way.' }),
   lastContainerID: z
     .string()
     .max(256)

@@ -5,7 +5,7 @@ import { SandboxReason, type Sandbox, type SandboxView } from '../../resources/s
 export const Interruption = { user: SandboxReason.user, loss: 'Loss' } as const;
 
 /** What is stored of the stops of a sandbox's agent. */
-export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop'>;
+export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop' | 'interrupted'>;
 
 const never = -1;
 
@@ -20,6 +20,10 @@ const whyCut = (agentRun: number | undefined, { lastStop, lastOwnerStop = never 
   if (paused !== undefined) return paused.reason;
   return lastStop !== undefined && lastStop.agentRuns >= seenIn ? lastStop.reason : Interruption.loss;
 };
+
+/** In which of its agent's runs the last stop cut a run of this conversation, if nobody has looked at it since. */
+const stoppedSince = ({ agentRun = 0 }: ConversationStatus, id: string, { lastStop, interrupted }: Stops): number | undefined =>
+  lastStop !== undefined && lastStop.agentRuns >= agentRun && interrupted?.includes(id) === true ? lastStop.agentRuns : undefined;
 
 /** One that has been continued is over; a run that is cut after that has been interrupted anew. */
 const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.continuedAt === undefined ? interruption : undefined);
@@ -36,11 +40,11 @@ export function withSandboxAway(
   now: string,
 ): ConversationStatus {
   if (view.phase === 'ERROR' || view.phase === 'MISSING') return status;
-  const { lastStop, lastOwnerStop, interrupted } = sandbox?.status ?? {};
-  const stopped = interrupted?.includes(id) ?? false;
-  if ((status.executionStatus === 'running' || stopped) && pendingOf(status) === undefined) {
-    const seenIn = stopped ? lastStop?.agentRuns : status.agentRun;
-    const reason = whyCut(seenIn, { lastStop, lastOwnerStop }, view.phase === 'PAUSED' ? view : undefined);
+  const stops = sandbox?.status ?? {};
+  const stoppedIn = stoppedSince(status, id, stops);
+  if ((status.executionStatus === 'running' || stoppedIn !== undefined) && pendingOf(status) === undefined) {
+    const seenIn = stoppedIn ?? status.agentRun;
+    const reason = whyCut(seenIn, stops, view.phase === 'PAUSED' ? view : undefined);
     return {
       ...status,
       executionStatus: 'paused',
@@ -49,7 +53,7 @@ export function withSandboxAway(
     };
   }
   const pausedByOwner = view.phase === 'PAUSED' && view.reason === SandboxReason.user;
-  const interruption = overruled(status, pausedByOwner ? { lastOwnerStop: Infinity } : { lastOwnerStop });
+  const interruption = overruled(status, pausedByOwner ? { lastOwnerStop: Infinity } : stops);
   return interruption === status.interruption || interruption === undefined ? status : { ...status, interruption };
 }
 
@@ -89,9 +93,13 @@ export function withAgentState(
 ): ExecutionDecision {
   const { interruption: _before, executionDetail, ...rest } = status;
   const stands = agent.executionStatus === 'paused' || agent.executionStatus === 'error';
-  // Killed while it ran, and nobody had seen that coming: the agent came back in another run of its container.
-  const lost = pendingOf(status) === undefined && status.executionStatus === 'running' && status.agentRun !== agentRun && stands;
-  const interruption = lost ? { reason: whyCut(status.agentRun, stops), time: new Date(nowMs).toISOString() } : overruled(status, stops);
+  const stoppedIn = stoppedSince(status, agent.id, stops);
+  // Killed while it ran, and nobody had seen that coming; or stopped, and nobody had looked until it came back.
+  const cut = status.executionStatus === 'running' || stoppedIn !== undefined;
+  const unseen = cut && pendingOf(status) === undefined && status.agentRun !== agentRun && stands;
+  const interruption = unseen
+    ? { reason: whyCut(stoppedIn ?? status.agentRun, stops), time: new Date(nowMs).toISOString() }
+    : overruled(status, stops);
   const reported = agent.executionStatus ?? 'error';
   const known = agent.executionStatus === undefined ? 'The agent reports a status that is not known here.' : undefined;
   // The reason of an error is asked for once in each container, and kept as long as the error stands.

@@ -190,7 +190,7 @@ export class SandboxReconciler {
         return this.#stop(scope, step.pod, step.podIP, signal);
       case 'stopped': {
         const { reason, message } = viewOfSandbox(sandbox);
-        const progress: SandboxProgress = { ready: false, reason, message, wanted, interrupted: sandbox.status?.interrupted };
+        const progress: SandboxProgress = { ready: false, reason, message, wanted };
         if (sandbox.status?.replicas !== 1) return { progress };
         const { sure, requeueAfterMs } = await this.#noPod(scope, signal);
         if (sure) return { progress: { ...progress, released: true } };
@@ -253,12 +253,12 @@ export class SandboxReconciler {
     }
   }
 
-  #observed({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort' | 'interrupted'> {
+  #observed({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
     const agentPort = template?.spec.agent.port ?? sandbox.status?.agentPort;
-    const { interrupted } = sandbox.status ?? {};
-    return pod === undefined
-      ? { agentPort, interrupted }
-      : { agentPort, interrupted, pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } };
+    return {
+      agentPort,
+      ...(pod === undefined ? {} : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),
+    };
   }
 
   async #connect(scope: Scope, podIP: string, containerID: string, signal: AbortSignal): Promise<Outcome> {
@@ -270,7 +270,7 @@ export class SandboxReconciler {
     const requeueAfterMs = startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     try {
       if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, keys, signal))) {
-        return { progress: { ...observed, ...runningProgress, containerID, interrupted: undefined } };
+        return { progress: { ...observed, ...runningProgress, containerID } };
       }
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
@@ -293,9 +293,8 @@ export class SandboxReconciler {
     const { clock, keys } = this.#options;
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
-    const { containerID, pausedAt } = sandbox.status ?? {};
-    const observed = this.#observed(scope);
-    const progress: SandboxProgress = { ...observed, containerID, ready: false, reason, message, wanted: false };
+    const { containerID, pausedAt, interrupted: before = [] } = sandbox.status ?? {};
+    const progress: SandboxProgress = { ...this.#observed(scope), containerID, ready: false, reason, message, wanted: false };
     // Known in the resource before anything is stopped: however soon it runs again, whose runs are to go on follows from why they were cut.
     if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
     const stored = await this.#stored(sandbox, signal);
@@ -303,7 +302,6 @@ export class SandboxReconciler {
     const inTime = clock.now() - Date.parse(pausedAt) < this.#pauseBoundMs;
     const endpoint = podIP === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP } }, keys);
     const running = endpoint === undefined ? [] : await this.#running(endpoint, signal);
-    const before = observed.interrupted ?? [];
     const interrupted = [...new Set([...before, ...running])].slice(0, mostInterrupted);
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };

@@ -14,7 +14,8 @@ export interface SandboxProgress {
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
   /** Whether it is meant to run. */
   readonly wanted: boolean;
-  readonly interrupted?: readonly string[] | undefined;
+  /** Absent: those that are stored. */
+  readonly interrupted?: readonly string[];
   /** It is sure that it has no pod and gets none: its slot is free from here on. */
   readonly released?: boolean;
 }
@@ -65,6 +66,8 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
   const stops = !wanted && old.pausedAt === undefined;
   const lastStop = stops ? { reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
+  // Kept until the next stop: however late somebody looks, it is known which runs the last one cut.
+  const interrupted = stops ? [] : (progress.interrupted ?? old.interrupted ?? []);
   const resumed = wanted && (old.pausedAt !== undefined || pausedUnseen(sandbox));
   const lastOwnerStop = sandbox.spec.replicas === 0 || pausedUnseen(sandbox) ? (old.agentRuns ?? 0) : old.lastOwnerStop;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
@@ -80,7 +83,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(pod === undefined ? {} : { podName: pod.name, podUID: pod.uid, ...(pod.ip === undefined ? {} : { podIP: pod.ip }) }),
     ...(connected ? { containerID: progress.containerID } : {}),
     ...(progress.agentPort === undefined ? {} : { agentPort: progress.agentPort }),
-    ...(progress.interrupted === undefined || progress.interrupted.length === 0 ? {} : { interrupted: [...progress.interrupted] }),
+    ...(interrupted.length === 0 ? {} : { interrupted: [...interrupted] }),
     ...(lastContainerID === undefined ? {} : { lastContainerID }),
     ...(agentRuns === undefined ? {} : { agentRuns }),
     ...(lastStop === undefined ? {} : { lastStop }),

@@ -62,8 +62,8 @@ describe('when the sandbox goes away', () => {
     ['a deleted sandbox changes nothing', { executionStatus: 'running' }, view('MISSING', 'Deleted'), [], { executionStatus: 'running' }],
   ];
   it.each(cases)('%s', (_sentence, status, seen, interrupted, expected) => {
-    const sandbox = aSandbox({ status: { interrupted } });
-    expect(withSandboxAway(status, 'c1', sandbox, seen, noon)).toMatchObject(expected);
+    const stop = interrupted.length === 0 ? {} : { interrupted, lastStop: { reason: 'Quota', agentRuns: 1 } };
+    expect(withSandboxAway(status, 'c1', aSandbox({ status: stop }), seen, noon)).toMatchObject(expected);
   });
 });
 
@@ -177,6 +177,25 @@ describe('why a run was cut', () => {
     const idle: ConversationStatus = { executionStatus: 'idle', agentRun: 1 };
     const stopped = aSandbox({ status: { interrupted: ['c1'], ...byQuota(2), lastOwnerStop: 1 } });
     expect(withSandboxAway(idle, 'c1', stopped, view('PAUSED', 'Quota'), noon).interruption?.reason).toBe('Quota');
+  });
+
+  it('is known also to those who look only after the agent has come back', () => {
+    const idle: ConversationStatus = { executionStatus: 'idle', agentRun: 1 };
+    const stops = { interrupted: ['c1'], ...byQuota(2) };
+    expect(withAgentState(idle, agentSays('paused'), 3, noonMs, stops)).toMatchObject({
+      continueRun: true,
+      status: { executionStatus: 'paused', agentRun: 3, interruption: { reason: 'Quota' } },
+    });
+    expect(withAgentState(idle, agentSays('paused'), 3, noonMs, { ...stops, lastOwnerStop: 2 }).continueRun).toBe(false);
+    // Looked at since: it stands because somebody has stopped it in the agent itself.
+    expect(withAgentState({ ...idle, agentRun: 3 }, agentSays('paused'), 3, noonMs, stops).continueRun).toBe(false);
+  });
+
+  it('is the pause by its owner also where a loss had been seen before', () => {
+    const lost: ConversationStatus = { executionStatus: 'paused', agentRun: 1, interruption: { reason: 'Loss', time: noon } };
+    expect(withAgentState(lost, agentSays('error'), 2, noonMs, { lastOwnerStop: 1 }).continueRun).toBe(false);
+    const away = withSandboxAway(lost, 'c1', aSandbox({ status: { lastOwnerStop: 1 } }), view('STARTING', 'WaitingForPod'), noon);
+    expect(away.interruption?.reason).toBe('User');
   });
 
   it('is another loss when it had been continued already', () => {

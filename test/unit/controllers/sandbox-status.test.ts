@@ -1,0 +1,63 @@
+import { runningProgress, sandboxStatus, type SandboxProgress } from '../../../src/controllers/sandbox/status.ts';
+import type { SandboxState } from '../../../src/resources/sandbox.ts';
+import { aSandbox, later, noon } from '../../support/builders.ts';
+
+const inContainer = (containerID: string): SandboxProgress => ({ ...runningProgress, containerID });
+const paused: SandboxProgress = { ready: false, reason: 'User', message: 'Paused by its owner.', wanted: false };
+const waiting: SandboxProgress = { ready: false, reason: 'WaitingForPod', message: 'Waiting for its pod.', wanted: true };
+const ran: SandboxState = { observedGeneration: 1, lastContainerID: 'a', agentRuns: 1 };
+
+const statusOf = (
+  status: SandboxState,
+  progress: SandboxProgress,
+  { replicas = 1, generation = 1 }: { readonly replicas?: 0 | 1; readonly generation?: number } = {},
+) => {
+  const sandbox = aSandbox({ replicas, status });
+  return sandboxStatus({ ...sandbox, metadata: { ...sandbox.metadata, generation } }, progress, noon);
+};
+
+describe("the runs of a sandbox's agent", () => {
+  it.each<[string, SandboxState, SandboxProgress, number | undefined]>([
+    ['are not counted before one has its keys', {}, waiting, undefined],
+    ['begin with the first container that has its keys', {}, inContainer('a'), 1],
+    ['stay the same in the same container', ran, inContainer('a'), 1],
+    ['stay the same while its pod is gone', ran, waiting, 1],
+    ['become one more in another container', ran, inContainer('b'), 2],
+    ['become one more when a pause ends before its container did', { ...ran, pausedAt: later(-1000) }, inContainer('a'), 2],
+  ])('%s', (_sentence, before, progress, expected) => {
+    expect(statusOf(before, progress).agentRuns).toBe(expected);
+  });
+});
+
+describe('the last pause by its owner', () => {
+  it('is in the run that it was paused in', () => {
+    expect(statusOf(ran, paused, { replicas: 0, generation: 2 })).toMatchObject({
+      lastOwnerStop: 1,
+      lastStop: { reason: 'User', agentRuns: 1 },
+    });
+  });
+
+  it('is known from the generation where nobody looked until it was over', () => {
+    expect(statusOf(ran, waiting, { generation: 3 }).lastOwnerStop).toBe(1);
+    expect(statusOf(ran, inContainer('a'), { generation: 3 })).toMatchObject({ lastOwnerStop: 1, agentRuns: 2 });
+  });
+
+  it('is none where the sandbox was resumed only, or is new', () => {
+    expect(statusOf(ran, waiting, { generation: 2 }).lastOwnerStop).toBeUndefined();
+    expect(statusOf({}, waiting, { generation: 3 }).lastOwnerStop).toBeUndefined();
+  });
+});
+
+describe('the runs that a stop has cut', () => {
+  it('are known until the next stop', () => {
+    const cut: SandboxState = { ...ran, interrupted: ['c1'], pausedAt: noon };
+    expect(statusOf(cut, inContainer('b')).interrupted).toEqual(['c1']);
+    expect(statusOf(cut, paused, { replicas: 0 }).interrupted).toEqual(['c1']);
+    const { pausedAt: _pausedAt, ...resumed } = cut;
+    expect(statusOf(resumed, paused, { replicas: 0 }).interrupted).toBeUndefined();
+  });
+
+  it('are those that are given', () => {
+    expect(statusOf({ ...ran, pausedAt: noon }, { ...paused, interrupted: ['c2'] }, { replicas: 0 }).interrupted).toEqual(['c2']);
+  });
+});
