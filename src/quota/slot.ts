@@ -25,6 +25,13 @@ export type SlotState =
   /** Paused by its idleness or its age, or refused: it comes back when somebody asks for it. */
   | 'resting';
 
+export interface Expiry {
+  readonly at: number;
+  readonly reason: typeof SandboxReason.idle | typeof SandboxReason.maxActiveTime;
+  /** The template's time limit, as it stands there. */
+  readonly limit: string;
+}
+
 /** What a quota has to know of one sandbox. Times are milliseconds since 1970. */
 export interface Slot {
   readonly uid: string;
@@ -51,7 +58,7 @@ export interface Slot {
   /** Admitted, and needs it no more. */
   readonly releasable: boolean;
   /** Running: when its template says that it is paused, and why. */
-  readonly expiry: { readonly at: number; readonly reason: typeof SandboxReason.idle | typeof SandboxReason.maxActiveTime } | undefined;
+  readonly expiry: Expiry | undefined;
 }
 
 export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiveTime'>;
@@ -110,11 +117,16 @@ function requestTime({ metadata, status }: Sandbox, now: number): number {
   return Math.min(now, time(metadata.annotations?.[resumeRequestedAnnotation], now));
 }
 
-function expiryOf(slot: { activeSince: number; idleSince: number }, limits: TimeLimits | undefined): Slot['expiry'] {
-  const idleAt = limits?.idleTimeout === undefined ? Infinity : slot.idleSince + durationMs(limits.idleTimeout);
-  const ageAt = limits?.maxActiveTime === undefined ? Infinity : slot.activeSince + durationMs(limits.maxActiveTime);
-  if (Math.min(idleAt, ageAt) === Infinity) return undefined;
-  return idleAt <= ageAt ? { at: idleAt, reason: SandboxReason.idle } : { at: ageAt, reason: SandboxReason.maxActiveTime };
+function expiryOf(slot: { activeSince: number; idleSince: number }, limits: TimeLimits | undefined): Expiry | undefined {
+  const { idleTimeout, maxActiveTime } = limits ?? {};
+  const idle =
+    idleTimeout === undefined ? [] : [{ at: slot.idleSince + durationMs(idleTimeout), reason: SandboxReason.idle, limit: idleTimeout }];
+  const age =
+    maxActiveTime === undefined
+      ? []
+      : [{ at: slot.activeSince + durationMs(maxActiveTime), reason: SandboxReason.maxActiveTime, limit: maxActiveTime }];
+  const [first] = [...idle, ...age].sort((one, other) => one.at - other.at);
+  return first?.at === Infinity ? undefined : first;
 }
 
 /** Its agent works, or will go on by itself with what was cut off. */

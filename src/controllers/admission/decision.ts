@@ -10,7 +10,7 @@ import {
   type SandboxState,
 } from '../../resources/sandbox.ts';
 import type { Step } from './domain.ts';
-import { resumeRequestOf, type Slot } from '../../quota/slot.ts';
+import { resumeRequestOf, type Expiry, type Slot } from '../../quota/slot.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
 export function nameOf({ metadata }: Sandbox): string {
@@ -18,16 +18,24 @@ export function nameOf({ metadata }: Sandbox): string {
   return conversation === undefined ? `sandbox ${metadata.name}` : `conversation ${conversation.name}`;
 }
 
-const whose = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'of the same owner' : 'in this namespace');
+const perWhom = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'per owner' : 'in this namespace');
 
 /** What is said to the owner of the victim: never a name of somebody else's. */
 function evictionMessage(slot: Slot, rule: QuotaRule, beneficiary: Slot | undefined): string {
-  if (beneficiary === undefined)
-    return `Paused because more than ${rule.limit} ${whose(rule)} were active; it comes back when there is room.`;
+  if (beneficiary === undefined) {
+    const comesBack = rule.autoResume === 'All' ? '; it comes back when there is room' : '';
+    return `Paused because more than ${rule.limit} ${perWhom(rule)} were active${comesBack}.`;
+  }
   if (beneficiary.owner !== slot.owner) return `Paused to make room for a conversation of another owner; limit ${rule.limit}.`;
   const same = rule.scope === 'Owner' ? 'of the same owner' : 'in the same namespace';
   return `Paused to make room for ${nameOf(beneficiary.sandbox)} ${same}; limit ${rule.limit}.`;
 }
+
+/** `limit` is the time as it stands in the template. */
+const expiryMessage = (reason: Expiry['reason'], limit = 'the time'): string =>
+  reason === SandboxReason.idle
+    ? `Paused after ${limit} without work, the idleTimeout of its template.`
+    : `Paused after ${limit} of running, the maxActiveTime of its template.`;
 
 interface Verdict {
   readonly admitted: boolean;
@@ -44,7 +52,7 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
     case 'release':
       return { admitted: false, reason: SandboxReason.waitingForAdmission, message: 'It has no pod and needs no slot.' };
     case 'admit': {
-      const slots = rule === undefined ? 'No quota limits it.' : `One of ${rule.limit} that may be active ${whose(rule)}.`;
+      const slots = rule === undefined ? 'No quota limits it.' : `One of ${rule.limit} that may be active ${perWhom(rule)}.`;
       return { admitted: true, reason: SandboxReason.admitted, message: step.resumed ? `There is room again. ${slots}` : slots };
     }
     case 'evict':
@@ -53,8 +61,7 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
       return {
         admitted: false,
         reason: step.reason,
-        message:
-          step.reason === SandboxReason.idle ? 'Paused after its idle time.' : 'Paused after the longest time that its template allows.',
+        message: expiryMessage(step.reason, slot.expiry?.limit),
         paused: true,
       };
     case 'reject': {
@@ -63,7 +70,7 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
       return {
         admitted: false,
         reason: before !== undefined && isPausingReason(before) ? before : SandboxReason.quotaExceeded,
-        message: `The limit of ${step.rule.limit} ${whose(step.rule)} is reached (${step.current} active).`,
+        message: `The limit of ${step.rule.limit} ${perWhom(step.rule)} is reached (${step.current} active).`,
         paused: true,
       };
     }
@@ -71,7 +78,7 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
       return {
         admitted: false,
         reason: SandboxReason.waitingForQuota,
-        message: `Waiting for room: at most ${step.rule.limit} ${whose(step.rule)} may be active at once.`,
+        message: `Waiting for room: at most ${step.rule.limit} ${perWhom(step.rule)} may be active at once.`,
         waitingSince: new Date(slot.requestedAt).toISOString(),
       };
   }

@@ -6,19 +6,21 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
+import { findCondition } from '../../resources/conditions.ts';
 import { conversations as conversationKind, type Conversation } from '../../resources/conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import { pods, type Pod } from '../../resources/core.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { isNewerVersion } from '../../resources/object.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
-import { managedBy, ownerAnnotation, sandboxes, slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxCondition, managedBy, ownerAnnotation, sandboxes, slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bySandbox, byTemplate } from '../caches.ts';
 import { outcomeUnknown, type PodCreations } from '../sandbox/pod-creations.ts';
-import { applied, nameOf } from './decision.ts';
+import { applied } from './decision.ts';
 import type { Domain, Step } from './domain.ts';
 import { classify, type Slot } from '../../quota/slot.ts';
+import { noticesOf, type Notice } from './notices.ts';
 import { SlotIndex, type Leftover, type Unsettled } from './slot-index.ts';
 
 export interface AdmissionReconcilerOptions {
@@ -302,20 +304,26 @@ export class AdmissionReconciler {
     return left;
   }
 
-  #classify(sandbox: Sandbox): Slot {
-    const { stores, clock } = this.#options;
-    const { namespace, name, ownerReferences } = sandbox.metadata;
-    const inIt = new Map(
-      stores.conversations.byIndex(bySandbox, `${namespace}/${name}`).map((conversation) => [conversation.metadata.uid, conversation]),
+  /** Those of its owner that are in it, and those that it was made for, which may not know its name yet. */
+  #conversationsOf({ metadata, spec }: Sandbox): readonly Conversation[] {
+    const { conversations } = this.#options.stores;
+    const { namespace, name, ownerReferences } = metadata;
+    const found = new Map(
+      conversations.byIndex(bySandbox, `${namespace}/${name}`).map((conversation) => [conversation.metadata.uid, conversation]),
     );
     for (const { kind, uid, name: conversationName } of ownerReferences ?? []) {
-      const made = kind === conversationKind.kind ? stores.conversations.get(namespace, conversationName) : undefined;
-      if (made?.metadata.uid === uid) inIt.set(uid, made);
+      const made = kind === conversationKind.kind ? conversations.get(namespace, conversationName) : undefined;
+      if (made?.metadata.uid === uid) found.set(uid, made);
     }
+    return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
+  }
+
+  #classify(sandbox: Sandbox): Slot {
+    const { stores, clock } = this.#options;
     return classify({
       sandbox,
-      conversations: [...inIt.values()].filter(({ spec }) => spec.owner === sandbox.spec.owner),
-      limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
+      conversations: this.#conversationsOf(sandbox),
+      limits: stores.templates.get(sandbox.metadata.namespace, sandbox.spec.templateName)?.spec,
       now: clock.now(),
     });
   }
@@ -345,39 +353,24 @@ export class AdmissionReconciler {
     this.#options.enqueue({ namespace, name: '' });
   }
 
-  /** Tells both sides: whom it was taken from, and whom it was taken for. */
   #explain(step: Step, sandbox: Sandbox): void {
     const { logger, metrics, clock } = this.#options;
     const { slot } = step;
-    const message = sandbox.status?.conditions?.find(({ type }) => type === 'Admitted')?.message ?? '';
+    const message = findCondition(sandbox.status?.conditions, SandboxCondition.admitted)?.message ?? '';
     logger.debug('Admission decided', { sandbox: slot.name, kind: step.kind, message });
-    if (step.kind === 'admit') {
-      if (step.resumed) this.#tell(slot, 'ResumedByQuota', 'Comes back by itself: there is room again.');
-      else metrics.admissionWaitSeconds.observe(Math.max(0, clock.now() - slot.requestedAt) / 1000);
-    }
-    if (step.kind === 'wait' || step.kind === 'reject')
-      this.#tell(slot, step.kind === 'wait' ? 'WaitingForQuota' : 'QuotaExceeded', message);
+    if (step.kind === 'admit' && !step.resumed) metrics.admissionWaitSeconds.observe(Math.max(0, clock.now() - slot.requestedAt) / 1000);
     if (step.kind === 'expire') metrics.quotaPauses.inc({ reason: step.reason });
-    if (step.kind !== 'evict') return;
-    const { beneficiary } = step;
-    metrics.quotaPauses.inc({ reason: beneficiary === undefined ? 'LimitLowered' : 'Newcomer' });
-    logger.info('sandbox paused by quota', { sandbox: slot.name, for: beneficiary?.name, limit: step.rule.limit });
-    this.#tell(slot, 'PausedByQuota', message);
-    if (beneficiary === undefined) return;
-    const paused = beneficiary.owner === slot.owner ? nameOf(slot.sandbox) : 'A conversation of another owner';
-    this.#tell(
-      beneficiary,
-      'RoomMade',
-      `${paused.charAt(0).toUpperCase()}${paused.slice(1)} is paused to make room; limit ${step.rule.limit}.`,
-    );
+    if (step.kind === 'evict') {
+      metrics.quotaPauses.inc({ reason: step.beneficiary === undefined ? 'LimitLowered' : 'Newcomer' });
+      logger.info('sandbox paused by quota', { sandbox: slot.name, for: step.beneficiary?.name, limit: step.rule.limit });
+    }
+    for (const notice of noticesOf(step, message)) this.#tell(notice);
   }
 
   /** To the conversations of a sandbox; to the sandbox where it has none. */
-  #tell({ sandbox }: Slot, reason: string, message: string): void {
-    const { events, stores } = this.#options;
-    const { namespace, name } = sandbox.metadata;
-    const inIt = stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
-    for (const object of inIt.length > 0 ? inIt : [sandbox]) events.record(object, { type: 'Normal', reason, message });
+  #tell({ slot: { sandbox }, reason, message }: Notice): void {
+    const inIt = this.#conversationsOf(sandbox);
+    for (const object of inIt.length > 0 ? inIt : [sandbox]) this.#options.events.record(object, { type: 'Normal', reason, message });
   }
 }
 

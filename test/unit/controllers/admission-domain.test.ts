@@ -121,7 +121,7 @@ describe('the next step', () => {
       'evict a',
     ],
     ['gives back the slot of what has no pod', [aSlot('a', 'freeing', { releasable: true })], [{}], 'release a'],
-    ['pauses what has expired', [aSlot('a', 'running', { expiry: { at: 99_000, reason: 'Idle' } })], [], 'expire a'],
+    ['pauses what has expired', [aSlot('a', 'running', { expiry: { at: 99_000, reason: 'Idle', limit: '1m' } })], [], 'expire a'],
   ];
   it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
     expect(said(domainOf(slots, ...quotas).next(100_000))).toBe(expected);

@@ -100,11 +100,7 @@ describe('to its quotas a sandbox', () => {
       { sandbox: running, conversations: [doing('finished', later(700))] },
       { idleSince: noonMs + 700 },
     ],
-    [
-      'is not idle while a run that was cut has not gone on',
-      { sandbox: running, conversations: [cut('Loss')] },
-      { idleSince: Infinity },
-    ],
+    ['is not idle while a run that was cut has not gone on', { sandbox: running, conversations: [cut('Loss')] }, { idleSince: Infinity }],
     ['is idle where its owner has cut the run', { sandbox: running, conversations: [cut('User')] }, { idleSince: noonMs }],
     [
       'is idle at the earliest since the start of a conversation was over',
@@ -119,12 +115,12 @@ describe('to its quotas a sandbox', () => {
     [
       'expires after its idle time',
       { sandbox: running, limits: { idleTimeout: '1m' } },
-      { expiry: { at: noonMs + 60_000, reason: 'Idle' } },
+      { expiry: { at: noonMs + 60_000, reason: 'Idle', limit: '1m' } },
     ],
     [
       'expires after its longest time',
       { sandbox: running, limits: { idleTimeout: '1h', maxActiveTime: '2m' } },
-      { expiry: { at: noonMs + 120_000, reason: 'MaxActiveTime' } },
+      { expiry: { at: noonMs + 120_000, reason: 'MaxActiveTime', limit: '2m' } },
     ],
     [
       'has unfinished work when a run was cut',

@@ -1,0 +1,118 @@
+import { applied } from '../../../src/controllers/admission/decision.ts';
+import type { Step } from '../../../src/controllers/admission/domain.ts';
+import { noticesOf } from '../../../src/controllers/admission/notices.ts';
+import { SandboxCondition, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { findCondition } from '../../../src/resources/conditions.ts';
+import { ownerReferenceTo } from '../../../src/resources/object.ts';
+import { quotaRules, type QuotaRule } from '../../../src/resources/quota-rules.ts';
+import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import { aConversation, aQuota, aSandbox, aSlot, noon } from '../../support/builders.ts';
+
+function ruleOf(spec: Partial<ConversationQuotaSpec> = {}): QuotaRule {
+  const { namespace, everyOwner } = quotaRules([aQuota('default', { limit: 10, ...spec })]);
+  const rule = namespace ?? everyOwner;
+  if (rule === undefined) throw new Error('no rule');
+  return rule;
+}
+
+const madeFor = (conversation: string, owner = 'alice'): Sandbox => {
+  const sandbox = aSandbox({ name: `sbx-${conversation}`, owner });
+  const reference = ownerReferenceTo(aConversation({ name: conversation }), { controller: false });
+  return { ...sandbox, metadata: { ...sandbox.metadata, ownerReferences: [reference] } };
+};
+const old = aSlot('old', 'running', { sandbox: madeFor('old') });
+const fresh = aSlot('new', 'waiting', { sandbox: madeFor('new') });
+const bobs = aSlot('bobs', 'waiting', { owner: 'bob', sandbox: madeFor('bobs', 'bob') });
+const bare = aSlot('bare', 'waiting', { sandbox: aSandbox({ name: 'bare' }) });
+const namespaced = ruleOf({ scope: 'Namespace' });
+const expiring = (reason: 'Idle' | 'MaxActiveTime'): Step => ({
+  kind: 'expire',
+  slot: { ...old, expiry: { at: 0, reason, limit: '20m' } },
+  reason,
+});
+
+describe('what people read', () => {
+  const cases: [string, Step, string, readonly string[]][] = [
+    [
+      'when their conversation makes room for another one of theirs',
+      { kind: 'evict', slot: old, rule: ruleOf(), beneficiary: fresh },
+      'Paused to make room for conversation new of the same owner; limit 10.',
+      [
+        'old PausedByQuota: Paused to make room for conversation new of the same owner; limit 10.',
+        'new RoomMade: Conversation old is paused to make room; limit 10.',
+      ],
+    ],
+    [
+      'when it makes room for a sandbox without a conversation',
+      { kind: 'evict', slot: old, rule: ruleOf(), beneficiary: bare },
+      'Paused to make room for sandbox bare of the same owner; limit 10.',
+      [
+        'old PausedByQuota: Paused to make room for sandbox bare of the same owner; limit 10.',
+        'bare RoomMade: Conversation old is paused to make room; limit 10.',
+      ],
+    ],
+    [
+      "when it makes room for somebody else's, whose name is none of their business",
+      { kind: 'evict', slot: old, rule: namespaced, beneficiary: bobs },
+      'Paused to make room for a conversation of another owner; limit 10.',
+      [
+        'old PausedByQuota: Paused to make room for a conversation of another owner; limit 10.',
+        'bobs RoomMade: A conversation of another owner is paused to make room; limit 10.',
+      ],
+    ],
+    [
+      'when the limit was lowered',
+      { kind: 'evict', slot: old, rule: ruleOf(), beneficiary: undefined },
+      'Paused because more than 10 per owner were active; it comes back when there is room.',
+      ['old PausedByQuota: Paused because more than 10 per owner were active; it comes back when there is room.'],
+    ],
+    [
+      'when the limit was lowered and nothing comes back by itself',
+      { kind: 'evict', slot: old, rule: ruleOf({ autoResume: 'Never' }), beneficiary: undefined },
+      'Paused because more than 10 per owner were active.',
+      ['old PausedByQuota: Paused because more than 10 per owner were active.'],
+    ],
+    [
+      'when it has been idle for too long',
+      expiring('Idle'),
+      'Paused after 20m without work, the idleTimeout of its template.',
+      ['old Idle: Paused after 20m without work, the idleTimeout of its template.'],
+    ],
+    [
+      'when it has run for too long',
+      expiring('MaxActiveTime'),
+      'Paused after 20m of running, the maxActiveTime of its template.',
+      ['old MaxActiveTime: Paused after 20m of running, the maxActiveTime of its template.'],
+    ],
+    [
+      'when it waits',
+      { kind: 'wait', slot: fresh, rule: ruleOf() },
+      'Waiting for room: at most 10 per owner may be active at once.',
+      ['new WaitingForQuota: Waiting for room: at most 10 per owner may be active at once.'],
+    ],
+    [
+      'when it is refused',
+      { kind: 'reject', slot: fresh, rule: ruleOf(), current: 10 },
+      'The limit of 10 per owner is reached (10 active).',
+      ['new QuotaExceeded: The limit of 10 per owner is reached (10 active).'],
+    ],
+    [
+      'when it comes back by itself',
+      { kind: 'admit', slot: old, resumed: true },
+      'There is room again. One of 10 that may be active per owner.',
+      ['old ResumedByQuota: Comes back by itself: there is room again.'],
+    ],
+    [
+      'nothing when it is let through',
+      { kind: 'admit', slot: fresh, resumed: false },
+      'One of 10 that may be active per owner.',
+      [],
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, step, condition, events) => {
+    const { status } = applied(step, 'rule' in step ? step.rule : ruleOf(), noon);
+    const message = findCondition(status?.conditions, SandboxCondition.admitted)?.message ?? '';
+    expect(message).toBe(condition);
+    expect(noticesOf(step, message).map((notice) => `${notice.slot.uid} ${notice.reason}: ${notice.message}`)).toEqual(events);
+  });
+});
