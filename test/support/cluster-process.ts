@@ -1,0 +1,21 @@
+import { defaultQuota } from '../../src/commands/default-quota.ts';
+import { defaultTemplate, referenceAgentImage } from '../../src/commands/default-template.ts';
+import { DataFolder } from '../../src/commands/data-folder.ts';
+import { startEmbeddedCluster } from '../../src/commands/embedded-cluster.ts';
+import { createRuntime } from '../../src/commands/runtime.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
+import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
+
+/** An embedded cluster without operator and gateway, as a cluster of somebody else's. Says `ready`; SIGTERM ends it and its pods. */
+const [dataDir = '', agentProgram = ''] = process.argv.slice(2);
+const namespace = 'default';
+await using stack = new AsyncDisposableStack();
+const stopped = new Promise((resolve) => process.once('SIGTERM', resolve));
+const images = { [referenceAgentImage]: { command: [process.execPath, agentProgram] } };
+const options = { ...createRuntime(silentLogger), folder: new DataFolder(dataDir), port: 0, images, passEnv: [] };
+const { client } = await startEmbeddedCluster(options, stack);
+await client.create(sandboxTemplates, defaultTemplate(namespace));
+await client.create(conversationQuotas, defaultQuota(namespace));
+process.stdout.write('ready\n');
+await stopped;

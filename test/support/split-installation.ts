@@ -1,0 +1,100 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { eventually } from './eventually.ts';
+import { program } from './installation.ts';
+
+const clusterScript = fileURLToPath(new URL('cluster-process.ts', import.meta.url));
+const agentProgram = join(dirname(program), 'reference-agent.js');
+/** Short enough for one that is killed to be followed within a second. */
+const lease = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_DEADLINE_SECONDS: '0.6', LEASE_RETRY_PERIOD_SECONDS: '0.2' };
+
+interface Running {
+  readonly child: ChildProcess;
+  output: string;
+}
+
+/** The built program as in a cluster: a gateway and operators in processes of their own. The cluster is an embedded one. */
+export class SplitInstallation {
+  readonly dataDir: string;
+  readonly kubeconfig: string;
+  readonly #environment: NodeJS.ProcessEnv;
+  readonly #operators = new Map<string, Running>();
+  #others: Running[] = [];
+  url = '';
+  key = '';
+
+  private constructor(dataDir: string) {
+    this.dataDir = dataDir;
+    this.kubeconfig = join(dataDir, 'kubeconfig');
+    const masterKey = join(dataDir, 'master');
+    writeFileSync(masterKey, randomBytes(32));
+    this.#environment = {
+      PATH: process.env['PATH'],
+      HOME: dataDir,
+      KUBECONFIG: this.kubeconfig,
+      NAMESPACE: 'default',
+      MASTER_KEY_FILES: masterKey,
+      LOG_FORMAT: 'json',
+      METRICS_PORT: '0',
+      HEALTH_PORT: '0',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      ...lease,
+    };
+  }
+
+  static async start(dataDir: string): Promise<SplitInstallation> {
+    const installation = new SplitInstallation(dataDir);
+    const cluster = installation.#spawn([clusterScript, dataDir, agentProgram]);
+    installation.#others.push(cluster);
+    await eventually('the cluster ready', () => cluster.output.includes('ready\n'));
+    const environment = installation.#environment;
+    const make = [program, 'keys', 'create', '--owner', 'local'];
+    installation.key = execFileSync(process.execPath, make, { env: environment, stdio: ['ignore', 'pipe', 'ignore'] })
+      .toString()
+      .trim();
+    const gateway = installation.#spawn([program, 'gateway']);
+    installation.#others.push(gateway);
+    const port = await eventually('the gateway listens', () => /"port":(\d+)/.exec(gateway.output)?.[1]);
+    installation.url = `http://127.0.0.1:${port}`;
+    return installation;
+  }
+
+  #spawn(args: readonly string[], more: NodeJS.ProcessEnv = {}): Running {
+    const child = spawn(process.execPath, args, { env: { ...this.#environment, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
+    const running: Running = { child, output: '' };
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (running.output += chunk.toString()));
+    return running;
+  }
+
+  addOperator(name: string): void {
+    this.#operators.set(name, this.#spawn([program, 'operator'], { POD_NAME: name }));
+  }
+
+  /** As a machine that loses power would. Nothing where there is none of this name. */
+  async killOperator(name: string): Promise<void> {
+    const operator = this.#operators.get(name);
+    if (operator === undefined || !this.#operators.delete(name)) return;
+    const exited = once(operator.child, 'exit');
+    operator.child.kill('SIGKILL');
+    await exited;
+  }
+
+  hasOperator(name: string): boolean {
+    return this.#operators.has(name);
+  }
+
+  async stop(): Promise<void> {
+    for (const name of [...this.#operators.keys()]) await this.killOperator(name);
+    // The cluster last: it ends the agents.
+    for (const { child } of this.#others.reverse()) {
+      const exited = once(child, 'exit');
+      if (child.exitCode === null && child.kill('SIGTERM')) await exited;
+    }
+    this.#others = [];
+  }
+}
