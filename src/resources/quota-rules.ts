@@ -61,3 +61,11 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
 
 /** An owner's own quota wins over the one for everybody. */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined => rules.owners.get(owner) ?? rules.everyOwner;
+
+/** It decides in the same way, whatever its name. */
+export const isSameRule = (one: QuotaRule | undefined, other: QuotaRule | undefined): boolean =>
+  one?.scope === other?.scope &&
+  one?.limit === other?.limit &&
+  one?.onExceeded === other?.onExceeded &&
+  one?.minActiveMs === other?.minActiveMs &&
+  one?.autoResume === other?.autoResume;

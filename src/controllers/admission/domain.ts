@@ -1,4 +1,4 @@
-import { ownerRule, type QuotaRule, type QuotaRules } from '../../resources/quota-rules.ts';
+import { isSameRule, ownerRule, type QuotaRule, type QuotaRules } from '../../resources/quota-rules.ts';
 import { Group, byRequest, byResume } from '../../quota/group.ts';
 import { OrderedSet } from '../../quota/ordered-set.ts';
 import { outlookIn, tighterOf, type Outlook } from '../../quota/outlook.ts';
@@ -72,13 +72,16 @@ export class Domain {
     return this.#rules;
   }
 
-  /** Takes time in proportion to the number of owners. */
+  /** Takes time in proportion to the number of owners, if little where theirs stays the same. */
   setRules(rules: QuotaRules): void {
+    const same = rules.namespace?.autoResume === this.#rules.namespace?.autoResume;
     this.#rules = rules;
     this.all.rule = rules.namespace;
     for (const owner of this.#owners.values()) {
-      owner.rule = ownerRule(rules, owner.owner);
-      this.#refresh(owner);
+      const rule = ownerRule(rules, owner.owner);
+      const old = owner.rule;
+      owner.rule = rule;
+      if (!same || !isSameRule(rule, old)) this.#refresh(owner);
     }
   }
 

@@ -170,6 +170,8 @@ export class AdmissionReconciler {
   }
 
   observeQuota(quota: ConversationQuota): void {
+    // Also where it was known before the cache showed it: only from then on its status can be written.
+    this.#options.enqueueQuota({ namespace: quota.metadata.namespace, name: quota.metadata.name });
     if (this.#index.observeQuota(quota)) this.#rulesChanged(quota.metadata.namespace);
   }
 
@@ -340,7 +342,9 @@ export class AdmissionReconciler {
     if (owner === undefined) return;
     const { rules } = this.#index.domain(namespace);
     for (const rule of [ownerRule(rules, owner), rules.namespace]) {
-      if (rule !== undefined) this.#options.enqueueQuota({ namespace, name: rule.quotaName });
+      if (rule === undefined) continue;
+      // Those that it has overruled count the same sandboxes.
+      for (const name of rules.conflicts.get(rule.quotaName) ?? [rule.quotaName]) this.#options.enqueueQuota({ namespace, name });
     }
   }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { isNewerVersion } from '../../resources/object.ts';
 import { quotaRules } from '../../resources/quota-rules.ts';
@@ -41,6 +42,12 @@ export interface SlotIndexOptions {
   /** A slot has become another. Of a leftover both have the state freeing. */
   readonly onChange: (namespace: string, before: Slot | undefined, after: Slot | undefined) => void;
 }
+
+/** Of the very same version of the sandbox, with nothing else that is different. */
+const isSameSlot = (one: Slot, other: Slot): boolean =>
+  (Object.keys(one) as (keyof Slot)[]).every(
+    (key) => one[key] === other[key] || (key === 'expiry' && isDeepStrictEqual(one[key], other[key])),
+  );
 
 const leftoverUid = (sandboxUid: string): string => `leftover/${sandboxUid}`;
 
@@ -177,6 +184,7 @@ export class SlotIndex {
   #put(namespace: string, slot: Slot): void {
     const { domain } = this.#namespace(namespace);
     const before = domain.slot(slot.uid);
+    if (before !== undefined && isSameSlot(before, slot)) return;
     domain.put(slot);
     this.#options.onChange(namespace, before, slot);
   }
