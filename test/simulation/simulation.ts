@@ -137,11 +137,12 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     people.start();
     if (faults !== 'none') blows.start();
     await run(busyMs);
+    const deaf = weather.chances.watchSilent > 0;
     blows.heal();
     mended = true;
     const mendedAt = scheduler.monotonic();
-    // What lags is still under way.
-    await run(mendedAt + 25_000);
+    // What lags is still under way, and a watch that has fallen silent is only now found out.
+    await run(mendedAt + (deaf ? 200_000 : 25_000));
     const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators }) : ['people are still busy']);
     while (left().length > 0) {
       if (scheduler.monotonic() - mendedAt > settleMs) throw new Violation('everything settles', left().join('; '));
