@@ -134,6 +134,13 @@ const isWorking = ({ status }: Conversation): boolean =>
   status?.executionStatus === 'running' ||
   (status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user);
 
+/** Its agent has not been asked since its container has started: it may have work to do of which nobody here knows. */
+function isUnasked(conversation: Conversation, sandbox: Sandbox): boolean {
+  const { executionStatus, agentRun = 0 } = conversation.status ?? {};
+  if (startStatusOf(conversation) !== 'READY' || executionStatus === 'error') return false;
+  return executionStatus === undefined || agentRun < (sandbox.status?.agentRuns ?? 0);
+}
+
 const isUnfinished = (conversation: Conversation): boolean => {
   const { status } = conversation;
   return (
@@ -154,7 +161,8 @@ export function classify(facts: SlotFacts): Slot {
     time(lastActivityTime, 0),
     time(start?.transitions.at(-1)?.time, 0),
   ]);
-  const idleSince = conversations.some(isWorking) ? Infinity : Math.max(activeSince, ...active);
+  const works = conversations.some((conversation) => isWorking(conversation) || isUnasked(conversation, sandbox));
+  const idleSince = works ? Infinity : Math.max(activeSince, ...active);
   return {
     uid: metadata.uid,
     name: metadata.name,

@@ -10,6 +10,7 @@ import {
   type SandboxState,
 } from '../../resources/sandbox.ts';
 import type { Step } from './domain.ts';
+import type { Unsettled } from './slot-index.ts';
 import { resumeRequestOf, type Expiry, type Slot } from '../../quota/slot.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
@@ -110,4 +111,19 @@ export function applied(step: Step, rule: QuotaRule | undefined, now: string): S
   };
   const view = viewOfSandbox({ ...sandbox, status });
   return { ...sandbox, status: { ...status, phase: view.phase, reason: view.reason, message: view.message } };
+}
+
+/** What a sandbox counts as until it is known what became of the write: always the most that it may be. */
+export function meanwhile({ kind, slot }: Step): Pick<Unsettled, 'state' | 'taken'> {
+  switch (kind) {
+    case 'admit':
+      return { state: 'starting', taken: true };
+    case 'evict':
+    case 'expire':
+    case 'release':
+      return { state: 'freeing', taken: true };
+    case 'wait':
+    case 'reject':
+      return { state: 'none', taken: slot.taken };
+  }
 }

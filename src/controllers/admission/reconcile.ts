@@ -17,7 +17,7 @@ import { SandboxCondition, managedBy, ownerAnnotation, sandboxes, slotTaken, typ
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bySandbox, byTemplate } from '../caches.ts';
 import { outcomeUnknown, type PodCreations } from '../sandbox/pod-creations.ts';
-import { applied } from './decision.ts';
+import { applied, meanwhile } from './decision.ts';
 import type { Domain, Step } from './domain.ts';
 import { classify, type Slot } from '../../quota/slot.ts';
 import { noticesOf, type Notice } from './notices.ts';
@@ -210,7 +210,9 @@ export class AdmissionReconciler {
     const next = applied(step, ownerRule(this.#index.domain(namespace).rules, step.slot.owner), isoTime(clock));
     const sentAt = clock.monotonic();
     try {
-      this.#index.observe(await client.updateStatus(sandboxes, next, { signal }));
+      const answer = await client.updateStatus(sandboxes, next, { signal });
+      // An answer that comes after the deletion was seen must not bring it back: nobody would tell a second time.
+      if (this.#index.sandbox(sandbox.metadata.uid) !== undefined) this.#index.observe(answer);
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) {
         await this.#refresh(sandbox, signal);
@@ -375,21 +377,6 @@ export class AdmissionReconciler {
   #tell({ slot: { sandbox }, reason, message }: Notice): void {
     const inIt = this.#conversationsOf(sandbox);
     for (const object of inIt.length > 0 ? inIt : [sandbox]) this.#options.events.record(object, { type: 'Normal', reason, message });
-  }
-}
-
-/** What a sandbox counts as until it is known what became of the write: always the most that it may be. */
-function meanwhile({ kind, slot }: Step): Pick<Unsettled, 'state' | 'taken'> {
-  switch (kind) {
-    case 'admit':
-      return { state: 'starting', taken: true };
-    case 'evict':
-    case 'expire':
-    case 'release':
-      return { state: 'freeing', taken: true };
-    case 'wait':
-    case 'reject':
-      return { state: 'none', taken: slot.taken };
   }
 }
 

@@ -102,12 +102,7 @@ describe('what people read', () => {
       'There is room again. One of 10 that may be active per owner.',
       ['old ResumedByQuota: Comes back by itself: there is room again.'],
     ],
-    [
-      'nothing when it is let through',
-      { kind: 'admit', slot: fresh, resumed: false },
-      'One of 10 that may be active per owner.',
-      [],
-    ],
+    ['nothing when it is let through', { kind: 'admit', slot: fresh, resumed: false }, 'One of 10 that may be active per owner.', []],
   ];
   it.each(cases)('%s', (_sentence, step, condition, events) => {
     const { status } = applied(step, 'rule' in step ? step.rule : ruleOf(), noon);

@@ -16,6 +16,7 @@ const starting = aConversation({ status: { start: { status: 'PREPARING_REPOSITOR
 const doing = (executionStatus: 'running' | 'finished' | 'waiting_for_confirmation', lastActivityTime = noon) =>
   aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus, lastActivityTime } });
 const readyAt = (ms: number) => ({ status: 'READY' as const, time: later(ms) });
+const readyLater = aConversation({ status: { start: { status: 'READY', transitions: [readyAt(900)] }, executionStatus: 'finished' } });
 const cut = (reason: string) =>
   aConversation({
     status: { start: { status: 'READY', transitions: [] }, executionStatus: 'paused', interruption: { reason, time: noon } },
@@ -101,10 +102,19 @@ describe('to its quotas a sandbox', () => {
       { idleSince: noonMs + 700 },
     ],
     ['is not idle while a run that was cut has not gone on', { sandbox: running, conversations: [cut('Loss')] }, { idleSince: Infinity }],
+    ['is not idle before its agent has been asked', { sandbox: running, conversations: [started] }, { idleSince: Infinity }],
+    [
+      'is not idle before its agent has been asked again after a restart',
+      {
+        sandbox: { ...running, status: { ...running.status, conditions: [admitted, ready], agentRuns: 2 } },
+        conversations: [{ ...doing('finished'), status: { ...doing('finished').status, agentRun: 1 } }],
+      },
+      { idleSince: Infinity },
+    ],
     ['is idle where its owner has cut the run', { sandbox: running, conversations: [cut('User')] }, { idleSince: noonMs }],
     [
       'is idle at the earliest since the start of a conversation was over',
-      { sandbox: running, conversations: [aConversation({ status: { start: { status: 'READY', transitions: [readyAt(900)] } } })] },
+      { sandbox: running, conversations: [readyLater] },
       { idleSince: noonMs + 900 },
     ],
     [
