@@ -31,7 +31,7 @@ crds: $(installed) ## Generate crds/ from the schemas in src/resources
 	npm run --silent crds
 
 conformance: $(installed) ## The cases of test/conformance on a real API server (of KUBECONFIG, else built and started here)
-	@test/conformance/run
+	@test/cluster/with-control-plane conformance test/conformance/run
 
 faults: $(installed) ## FAULTS=1000 faults between the client layer and a real API server (SEED, FAULT; KUBECONFIG, else built, else embedded)
 	@test/cluster/with-control-plane faults node test/faults/main.ts

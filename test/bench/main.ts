@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
+import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import type { Figure } from './figure.ts';
 
@@ -36,18 +37,35 @@ const rounded = (value: number): string =>
     roundingPriority: 'lessPrecision',
   });
 
-function verdict({ value, target }: Figure): string {
+const isMet = ({ value, target }: Figure): boolean =>
+  target === undefined || ('atMost' in target ? value <= target.atMost : value >= target.atLeast);
+
+function verdict(figure: Figure): string {
+  const { target } = figure;
   if (target === undefined) return '';
-  const [words, met] =
-    'atMost' in target
-      ? [`≤ ${rounded(target.atMost)}`, value <= target.atMost]
-      : [`≥ ${rounded(target.atLeast)}`, value >= target.atLeast];
-  return `${words.padEnd(12)} ${met ? 'met' : 'MISSED'}`;
+  const words = 'atMost' in target ? `≤ ${rounded(target.atMost)}` : `≥ ${rounded(target.atLeast)}`;
+  return `${words.padEnd(12)} ${isMet(figure) ? 'met' : 'MISSED'}`;
 }
 
+const began = performance.now();
+const missed: string[] = [];
 for (const name of names) {
   process.stdout.write(`${name}\n`);
-  for (const figure of await run(name)) {
-    process.stdout.write(`  ${figure.what.padEnd(68)} ${rounded(figure.value).padStart(11)} ${figure.unit.padEnd(9)} ${verdict(figure)}\n`);
+  try {
+    for (const figure of await run(name)) {
+      process.stdout.write(
+        `  ${figure.what.padEnd(68)} ${rounded(figure.value).padStart(11)} ${figure.unit.padEnd(9)} ${verdict(figure)}\n`,
+      );
+      if (!isMet(figure)) missed.push(`${name}: ${figure.what}`);
+    }
+  } catch (error) {
+    // The others are still worth knowing.
+    process.stdout.write(`  ${String(error)}\n`);
+    process.exitCode = 1;
   }
 }
+const load = loadavg().map((value) => value.toFixed(1));
+process.stdout.write(
+  `${((performance.now() - began) / 1000).toFixed(0)} s on ${availableParallelism()} cores, load ${load.join(' ')} at the end; ${missed.length} targets missed\n`,
+);
+for (const what of missed) process.stdout.write(`  ${what}\n`);

@@ -1,6 +1,6 @@
 import { eventually } from '../support/eventually.ts';
 import { namesOf } from './support/document.ts';
-import { patienceMs, useServer } from './support/server.ts';
+import { canForget, patienceMs, useServer } from './support/server.ts';
 
 const server = useServer();
 const letters = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
@@ -109,27 +109,31 @@ describe('pages', () => {
     expect(status).toBe(400);
   });
 
-  it('end with 410 when the state of the first is forgotten, and offer to go on with the present one', async () => {
-    if (!server().canForget) return;
-    const { body: first } = await server().get(server().widgets(), { query: { limit: 2 } });
-    await server().mergePatch(server().widgets('a'), { metadata: { annotations: { changed: 'yes' } } });
-    await server().forget();
-    const query = { limit: 3, continue: first.metadata.continue ?? '' };
-    const expired = await eventually(
-      'the token is refused',
-      async () => {
-        const reply = await server().get(server().widgets(), { query });
-        return reply.status === 200 ? undefined : reply;
-      },
-      patienceMs,
-    );
-    expect([expired.status, expired.body.reason]).toEqual([410, 'Expired']);
-    expect(expired.body.message).toMatch(/^The provided continue parameter is too old to display a consistent list result/);
-    const { status, body } = await server().get(server().widgets(), {
-      query: { ...query, continue: expired.body.metadata.continue ?? '' },
-    });
-    expect([status, namesOf(body)]).toEqual([200, ['c', 'd', 'e']]);
-  }, 60_000);
+  // Skipped on somebody else's cluster, which forgets when it likes: five to ten minutes later.
+  (canForget ? it : it.skip)(
+    'end with 410 when the state of the first is forgotten, and offer to go on with the present one',
+    async () => {
+      const { body: first } = await server().get(server().widgets(), { query: { limit: 2 } });
+      await server().mergePatch(server().widgets('a'), { metadata: { annotations: { changed: 'yes' } } });
+      await server().forget();
+      const query = { limit: 3, continue: first.metadata.continue ?? '' };
+      const expired = await eventually(
+        'the token is refused',
+        async () => {
+          const reply = await server().get(server().widgets(), { query });
+          return reply.status === 200 ? undefined : reply;
+        },
+        patienceMs,
+      );
+      expect([expired.status, expired.body.reason]).toEqual([410, 'Expired']);
+      expect(expired.body.message).toMatch(/^The provided continue parameter is too old to display a consistent list result/);
+      const { status, body } = await server().get(server().widgets(), {
+        query: { ...query, continue: expired.body.metadata.continue ?? '' },
+      });
+      expect([status, namesOf(body)]).toEqual([200, ['c', 'd', 'e']]);
+    },
+    60_000,
+  );
 });
 
 describe('versions', () => {

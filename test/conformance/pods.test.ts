@@ -3,9 +3,11 @@ import { useServer } from './support/server.ts';
 
 const server = useServer();
 const at = (name: string, part?: string) => server().core('pods', name, part);
+/** Nobody's: a cluster with nodes leaves it alone. */
+const schedulerName = 'nobody';
 const pod = (name: string, spec: object = {}) => ({
   metadata: { name },
-  spec: { containers: [{ name: 'main', image: 'busybox:1' }], ...spec },
+  spec: { schedulerName, containers: [{ name: 'main', image: 'busybox:1' }], ...spec },
 });
 const create = (name: string, spec: object = {}) => server().post(server().core('pods'), pod(name, spec));
 const bind = (name: string, node: string) =>
@@ -20,6 +22,7 @@ const remove = (name: string, options?: object) => server().delete(at(name), opt
 describe('a pod', () => {
   it('gets its defaults', async () => {
     const { status, body } = await create('p1', {
+      schedulerName: undefined,
       containers: [
         {
           name: 'main',
@@ -71,7 +74,7 @@ describe('a pod', () => {
   ])('pulls %s %s', async (image, policy) => {
     const { body } = await server().post(server().core('pods'), {
       metadata: { generateName: 'p-' },
-      spec: { containers: [{ name: 'a', image }] },
+      spec: { schedulerName, containers: [{ name: 'a', image }] },
     });
     expect(body.spec['containers']).toMatchObject([{ imagePullPolicy: policy }]);
   });

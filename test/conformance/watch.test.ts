@@ -1,4 +1,4 @@
-import { install, useServer } from './support/server.ts';
+import { canForget, install, useServer } from './support/server.ts';
 import type { Watch } from './support/watch.ts';
 
 const server = useServer();
@@ -61,9 +61,9 @@ describe('a watch from a version', () => {
   });
 
   it('begins with 410 when the version is forgotten', async () => {
-    if (!server().canForget) return;
     await make('w6');
-    await server().forget();
+    // The cache of a real server begins with its kind, so there it knows nothing of version 1 in any case.
+    if (canForget) await server().forget();
     const watch = await watching({ resourceVersion: '1' });
     const { type, object } = await watch.next();
     expect(watch.status).toBe(200);

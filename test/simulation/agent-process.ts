@@ -29,6 +29,8 @@ export class Volume {
   readonly claimUid: string;
   readonly conversations = new Map<string, StoredConversation>();
   cloned = false;
+  /** The container that writes to it: one on a node that is lost runs on, and its volume has been taken from it. */
+  holder: string | undefined;
 
   constructor(claimUid: string) {
     this.claimUid = claimUid;
@@ -97,6 +99,7 @@ export class AgentProcess {
     if (this.#sessionKey === sessionKey) return;
     if (this.#sessionKey !== undefined || bootstrapKey !== this.#options.bootstrapKey) throw new AgentError('unauthorized', 'wrong key');
     this.#sessionKey = sessionKey;
+    this.volume.holder = this.id;
     this.initialisedAt = this.#options.scheduler.monotonic();
     // A run that an earlier container was killed in.
     for (const conversation of this.volume.conversations.values())
@@ -153,6 +156,7 @@ export class AgentProcess {
     this.#set(conversation, 'running');
     const timer = scheduler.after(Math.max(1, conversation.remainingMs), () => {
       this.#runs.delete(conversation.id);
+      if (this.volume.holder !== this.id) return;
       conversation.remainingMs = 0;
       this.#set(conversation, 'finished');
     });
@@ -194,6 +198,7 @@ export class AgentProcess {
     const { conversation, timer } = run;
     timer.cancel();
     this.#runs.delete(id);
+    if (this.volume.holder !== this.id) return false;
     this.#options.onCut(conversation);
     conversation.remainingMs = Math.max(1, conversation.remainingMs - (this.#options.scheduler.monotonic() - conversation.runStartedAt));
     return true;

@@ -192,7 +192,8 @@ class Exchange implements Dispatcher.DispatchController {
     let readyAt = scheduler.monotonic() + weather.transitMs();
     const inOrder = (work: () => void) => {
       const lagMs = lags && weather.chances.watchLag > 0 ? weather.between(0, 20_000) : weather.transitMs();
-      readyAt = Math.max(readyAt, scheduler.monotonic() + lagMs);
+      // Strictly one after the other: what is due at the same moment may come in any order.
+      readyAt = Math.max(readyAt + 0.001, scheduler.monotonic() + lagMs);
       this.#deliver(readyAt - scheduler.monotonic(), work);
     };
     inOrder(() => this.#handler.onResponseStart?.(this, code, headers));

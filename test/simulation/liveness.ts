@@ -2,6 +2,7 @@ import { isOwnedBy, type KubeObject } from '../../src/resources/object.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { TimeLimits } from '../../src/quota/slot.ts';
 import type { Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
@@ -14,10 +15,11 @@ export interface LivenessOptions {
   readonly safety: Safety;
   readonly quotas: Quotas;
   readonly operators: readonly OperatorProcess[];
+  readonly limits: TimeLimits;
 }
 
 /** What is not yet as it should be, in words; empty when everything has come to rest as it should. */
-export function unsettled({ cluster, node, safety, quotas, operators }: LivenessOptions): readonly string[] {
+export function unsettled({ cluster, node, safety, quotas, operators, limits }: LivenessOptions): readonly string[] {
   return [
     ...operators.flatMap(({ behind }) => behind),
     ...quotas.unsettled(),
@@ -74,6 +76,7 @@ export function unsettled({ cluster, node, safety, quotas, operators }: Liveness
     if (quotas.waitsRightly(sandbox)) return [];
     if (!shouldRun(sandbox)) return ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
+    if (limits.idleTimeout !== undefined || limits.maxActiveTime !== undefined) return ['is not paused for its idleness or its age'];
     return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase}, not RUNNING`];
   }
 

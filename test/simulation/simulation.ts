@@ -1,5 +1,6 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { apiVersion } from '../../src/resources/group.ts';
+import type { TimeLimits } from '../../src/quota/slot.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import { Cluster } from './cluster.ts';
 import { Faults } from './faults.ts';
@@ -70,6 +71,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     isOperator: (actor) => operators.some(({ name }) => actor.startsWith(`${name}.`)),
   });
   const quotas = new Quotas({ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs });
+  const limits = someLimits(random.fork('limits'));
   const commands = random.fork('commands');
   const count = faults === 'of leaders' || shape.chance(0.5) ? 2 : 1;
   for (let index = 0; index < count; index++) {
@@ -131,18 +133,19 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
       }
     });
     node.onHeard = (process, id) => safety.heard(process, id);
-    await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template);
+    await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template(limits));
     await quotas.start();
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
     if (faults !== 'none') blows.start();
     await run(busyMs);
+    const deaf = weather.chances.watchSilent > 0;
     blows.heal();
     mended = true;
     const mendedAt = scheduler.monotonic();
-    // What lags is still under way.
-    await run(mendedAt + 25_000);
-    const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators }) : ['people are still busy']);
+    // What lags is still under way, and a watch that has fallen silent is only now found out.
+    await run(mendedAt + (deaf ? 200_000 : 25_000));
+    const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy']);
     while (left().length > 0) {
       if (scheduler.monotonic() - mendedAt > settleMs) throw new Violation('everything settles', left().join('; '));
       await run(scheduler.monotonic() + 2_000);
@@ -161,7 +164,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     });
     await run(scheduler.monotonic() + quietMs);
     stop();
-    const left = unsettled({ cluster, node, safety, quotas, operators });
+    const left = unsettled({ cluster, node, safety, quotas, operators, limits });
     if (left.length > 0) throw new Violation('what has settled stays', left.join('; '));
     if (writes.length > 0)
       throw new Violation('no hot loop', `${writes.length} writes in a quiet minute: ${writes.slice(0, 5).join('; ')}`);
@@ -186,7 +189,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
 export const replayCommand = (seed: number, faults: FaultKind = 'all'): string =>
   `node test/simulation/main.ts --seed ${seed}${faults === 'all' ? '' : ` --faults '${faults}'`}`;
 
-const template = {
+const template = (limits: TimeLimits) => ({
   apiVersion,
   kind: 'SandboxTemplate',
   metadata: { name: 'default', namespace: 'default' },
@@ -194,8 +197,15 @@ const template = {
     podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } },
     storage: { size: '1Gi', retain: false },
     startDeadline: '2m',
+    ...limits,
   },
-};
+});
+
+/** In most runs nothing is paused for its idleness or its age. */
+const someLimits = (random: Random): TimeLimits => ({
+  ...(random.chance(0.2) ? { idleTimeout: `${random.whole(1, 20)}s` } : {}),
+  ...(random.chance(0.1) ? { maxActiveTime: `${random.whole(10, 60)}s` } : {}),
+});
 
 /** What commands in a sandbox do, by what is asked. */
 function outcomeOf(command: string, random: Random) {
