@@ -61,6 +61,7 @@ export async function operator(): Promise<void> {
         keys,
         gitHosts: config.GIT_HOSTS,
         namespace,
+        pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
       });
       await work.start(signal);
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

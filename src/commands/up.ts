@@ -132,7 +132,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
 
   const agent = new OpenHandsClient({});
   stack.defer(() => agent.close());
-  const operator = new Operator({ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, ...runtime });
+  const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
+  const operator = new Operator({ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs, ...runtime });
   stack.defer(() => operator.stop());
   await operator.start();
 

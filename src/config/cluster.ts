@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { port, readEnvironment, shared } from './environment.ts';
+import { operating, port, readEnvironment, seconds, shared } from './environment.ts';
 
 const cluster = {
   ...shared,
@@ -10,11 +10,10 @@ const cluster = {
   METRICS_PORT: port(9464),
 };
 
-const seconds = (fallback: number) => z.coerce.number('must be a number of seconds').positive('must be more than 0').default(fallback);
-
 const operatorSchema = z
   .object({
     ...cluster,
+    ...operating,
     /** Of /alive and /ready. */
     HEALTH_PORT: port(8081),
     /** The name of this process among those that want to lead; by default the host's. */

@@ -9,6 +9,9 @@ export class ConfigError extends Error {
 export const port = (fallback: number) =>
   z.coerce.number('must be a number').int('must be a whole number').min(0).max(65_535).default(fallback);
 
+export const seconds = (fallback: number) =>
+  z.coerce.number('must be a number of seconds').positive('must be more than 0').default(fallback);
+
 /** `true` and `false`, also `1` and `0`. */
 export const flag = (fallback: boolean) =>
   z
@@ -40,6 +43,12 @@ export const shared = {
     })
     .pipe(z.record(z.string(), z.url({ protocol: /^(https?|file)$/, error: 'every value must be an http, https or file URL' }))),
   LEGACY_API: flag(true),
+};
+
+/** Of whoever runs the controllers. */
+export const operating = {
+  /** How long a pause waits for the agent to stop its runs before its pod is deleted all the same. */
+  PAUSE_TIMEOUT_SECONDS: seconds(15),
 };
 
 /** Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names every variable that is wrong. */

@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { port, readEnvironment, shared } from './environment.ts';
+import { operating, port, readEnvironment, shared } from './environment.ts';
 
 const schema = z.object({
   ...shared,
+  ...operating,
   /** Of the REST service. */
   PORT: port(3000),
   /** Of the embedded API server; by default the one of the last time, where that is free. */

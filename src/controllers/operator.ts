@@ -29,6 +29,8 @@ export interface OperatorOptions {
   readonly gitHosts: GitHosts;
   /** Where it works; absent: in all namespaces. */
   readonly namespace?: string;
+  /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
+  readonly pauseBoundMs?: number;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
@@ -105,7 +107,11 @@ export class Operator {
       new ConversationReconciler({ client, stores, agent, keys, gitHosts, events, clock, logger, metrics }),
     );
     const podCreations = new PodCreations(clock);
-    const sandbox = controller('sandbox', new SandboxReconciler({ client, stores, agent, keys, events, podCreations, clock, logger }));
+    const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };
+    const sandbox = controller(
+      'sandbox',
+      new SandboxReconciler({ client, stores, agent, keys, events, podCreations, clock, logger, ...pauseBound }),
+    );
     const slots = new AdmissionReconciler({
       ...{ client, stores, podCreations, events, clock, logger, metrics, namespace: options.namespace },
       enqueue: (request) => admission.enqueue(request),

@@ -17,6 +17,12 @@ describe('settings', () => {
     );
   });
 
+  it('bound how long a pause waits for an agent', () => {
+    expect(readOperatorConfig({ MASTER_KEY_FILES: 'key' }).PAUSE_TIMEOUT_SECONDS).toBe(15);
+    expect(readUpConfig({ PAUSE_TIMEOUT_SECONDS: '0.5' }).PAUSE_TIMEOUT_SECONDS).toBe(0.5);
+    expect(() => readUpConfig({ PAUSE_TIMEOUT_SECONDS: '0' })).toThrow(/^PAUSE_TIMEOUT_SECONDS: must be more than 0/);
+  });
+
   it.each([
     ['{"forge":"https://git.example"}', true],
     ['{"local":"file:///srv/git"}', true],
