@@ -1,8 +1,10 @@
-import { apiVersionOf, type KubeObject, type NewObject, type ResourceDefinition } from '../resources/object.ts';
+import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
 import type { CallOptions, DeleteOptions, KubeClient, ListOptions, ListResult, Subresource, WatchEvent, WatchOptions } from './client.ts';
-import { ApiError, TransportError, isExpired, type StatusBody } from './errors.ts';
-import { lines } from './lines.ts';
+import { isExpired } from './errors.ts';
+import { Flattened } from './flattened.ts';
+import { linesOf, wholeLines } from './lines.ts';
 import type { Transport } from './transport.ts';
+import { watchEvent, withoutManagedFields } from './watch-event.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
 type Query = Readonly<Record<string, string | number | boolean | undefined>>;
@@ -30,7 +32,10 @@ export class HttpKubeClient implements KubeClient {
 
   async get<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options: CallOptions = {}): Promise<T> {
     const path = objectPath(resource, namespace, name);
-    return kept(resource, await this.#transport.call({ verb: 'get', resource: resource.plural, method: 'GET', path, ...sending(options) }));
+    return withoutManagedFields(
+      resource,
+      await this.#transport.call({ verb: 'get', resource: resource.plural, method: 'GET', path, ...sending(options) }),
+    );
   }
 
   async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions & CallOptions = {}): Promise<ListResult<T>> {
@@ -48,14 +53,8 @@ export class HttpKubeClient implements KubeClient {
     return this.#pages(resource, options, undefined);
   }
 
-  async *watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncGenerator<WatchEvent<T>, void, undefined> {
-    const { resourceVersion, timeoutSeconds, signal } = options;
-    const query = { ...selectors(options), watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
-    const path = withQuery(collectionPath(resource, options.namespace), query);
-    const stream = await this.#transport.stream({ verb: 'watch', resource: resource.plural, method: 'GET', path, signal });
-    for await (const line of lines(stream, maxWatchLineBytes)) {
-      if (line !== '') yield watchEvent(resource, line);
-    }
+  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterableIterator<WatchEvent<T>> {
+    return new Flattened(this.#watchBatches(resource, options));
   }
 
   async create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CallOptions = {}): Promise<T> {
@@ -68,7 +67,7 @@ export class HttpKubeClient implements KubeClient {
       body: object,
       ...sending(options),
     });
-    return kept(resource, stored);
+    return withoutManagedFields(resource, stored);
   }
 
   update<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions = {}): Promise<T> {
@@ -95,7 +94,7 @@ export class HttpKubeClient implements KubeClient {
       contentType: 'application/merge-patch+json',
       ...sending(options),
     });
-    return kept(resource, stored);
+    return withoutManagedFields(resource, stored);
   }
 
   async delete<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options: DeleteOptions = {}): Promise<void> {
@@ -148,7 +147,19 @@ export class HttpKubeClient implements KubeClient {
       body: object,
       ...sending(options),
     });
-    return kept(resource, stored);
+    return withoutManagedFields(resource, stored);
+  }
+
+  /** The events of what has come in together; each is parsed when it is taken. */
+  async *#watchBatches<T extends KubeObject>(
+    resource: Resource<T>,
+    options: WatchOptions,
+  ): AsyncGenerator<Iterable<WatchEvent<T>>, void, undefined> {
+    const { resourceVersion, timeoutSeconds, signal } = options;
+    const query = { ...selectors(options), watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
+    const path = withQuery(collectionPath(resource, options.namespace), query);
+    const stream = await this.#transport.stream({ verb: 'watch', resource: resource.plural, method: 'GET', path, signal });
+    for await (const text of wholeLines(stream, maxWatchLineBytes)) yield eventsOf(resource, text);
   }
 
   async #pages<T extends KubeObject>(
@@ -163,7 +174,7 @@ export class HttpKubeClient implements KubeClient {
       const path = withQuery(collectionPath(resource, options.namespace), query);
       const answer = await this.#transport.call({ verb: 'list', resource: resource.plural, method: 'GET', path, ...sending(options) });
       const page = answer as ListPage<T>;
-      for (const item of page.items ?? []) items.push(kept(resource, item));
+      for (const item of page.items ?? []) items.push(withoutManagedFields(resource, item));
       next = page.metadata.continue;
       if (next === undefined || next === '') return { items, resourceVersion: page.metadata.resourceVersion };
     }
@@ -202,36 +213,6 @@ function segment(name: string): string {
   return encodeURIComponent(name);
 }
 
-/** Items of a list come without kind. */
-function kept<T extends KubeObject>(resource: Resource<T>, answer: unknown): T {
-  const object = answer as T;
-  const { managedFields, ...metadata } = object.metadata;
-  if (managedFields === undefined && (object.kind as string | undefined) !== undefined) return object;
-  return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };
-}
-
-function watchEvent<T extends KubeObject>(resource: Resource<T>, line: string): WatchEvent<T> {
-  const event = parseLine(line);
-  switch (event.type) {
-    case 'ADDED':
-    case 'MODIFIED':
-    case 'DELETED':
-      return { type: event.type, object: kept(resource, event.object) };
-    case 'BOOKMARK':
-      return { type: 'BOOKMARK', resourceVersion: (event.object as KubeObject).metadata.resourceVersion };
-    case 'ERROR': {
-      const status = event.object as StatusBody;
-      throw new ApiError(status.code ?? 500, status);
-    }
-    default:
-      throw new TransportError(`the watch sent an event of unknown type '${event.type}'`);
-  }
-}
-
-function parseLine(line: string): { readonly type: string; readonly object: unknown } {
-  try {
-    return JSON.parse(line) as { type: string; object: unknown };
-  } catch (error) {
-    throw new TransportError('the watch was cut in the middle of an event', { cause: error });
-  }
+function* eventsOf<T extends KubeObject>(resource: Resource<T>, text: string): Generator<WatchEvent<T>, void, undefined> {
+  for (const line of linesOf(text)) yield watchEvent(resource, line);
 }

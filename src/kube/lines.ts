@@ -3,29 +3,40 @@ import { TransportError } from './errors.ts';
 const newline = 0x0a;
 
 /**
- * Lines of UTF-8 text out of chunks that end anywhere, in the middle of a character too: bytes are put together first and
- * decoded then. What stands behind the last newline comes as a line of its own. Throws a TransportError for a longer line than
- * `maxLineBytes`.
+ * Text of whole lines out of chunks of UTF-8 that end anywhere, in the middle of a character too: bytes are put together first
+ * and decoded then, all the lines that lie within a chunk at once. Every text ends with a newline, except that of what stands
+ * behind the last one. Throws a TransportError for a longer line than `maxLineBytes`.
  */
-export async function* lines(chunks: AsyncIterable<Uint8Array>, maxLineBytes: number): AsyncGenerator<string, void, undefined> {
+export async function* wholeLines(chunks: AsyncIterable<Uint8Array>, maxLineBytes: number): AsyncGenerator<string, void, undefined> {
   let parts: Uint8Array[] = [];
   let bytes = 0;
-  const take = (last: Uint8Array): string => {
-    const line = parts.length === 0 ? Buffer.from(last.buffer, last.byteOffset, last.byteLength) : Buffer.concat([...parts, last]);
-    parts = [];
-    bytes = 0;
-    return line.toString('utf8');
-  };
   for await (const chunk of chunks) {
     let start = 0;
-    for (let end = chunk.indexOf(newline); end !== -1; end = chunk.indexOf(newline, start)) {
-      yield take(chunk.subarray(start, end));
-      start = end + 1;
+    if (bytes > 0) {
+      start = chunk.indexOf(newline) + 1;
+      if (start > 0) {
+        const line = Buffer.concat([...parts, chunk.subarray(0, start)]);
+        parts = [];
+        bytes = 0;
+        yield line.toString('utf8');
+      }
     }
-    if (start === chunk.byteLength) continue;
-    parts.push(chunk.subarray(start));
-    bytes += chunk.byteLength - start;
+    const end = chunk.lastIndexOf(newline) + 1;
+    if (end > start) yield Buffer.from(chunk.buffer, chunk.byteOffset + start, end - start).toString('utf8');
+    if (end === chunk.byteLength) continue;
+    parts.push(chunk.subarray(end));
+    bytes += chunk.byteLength - end;
     if (bytes > maxLineBytes) throw new TransportError(`the server sent a line longer than ${maxLineBytes} bytes`);
   }
-  if (bytes > 0) yield take(new Uint8Array());
+  if (bytes > 0) yield Buffer.concat(parts).toString('utf8');
+}
+
+/** The lines of a text, without their newlines, empty ones left out. They are slices: whoever keeps one keeps the text. */
+export function* linesOf(text: string): Generator<string, void, undefined> {
+  let start = 0;
+  for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
+    if (end > start) yield text.slice(start, end);
+    start = end + 1;
+  }
+  if (start < text.length) yield text.slice(start);
 }

@@ -255,7 +255,8 @@ export class Reflector<T extends KubeObject> {
     const { accepts } = this.#options.resource;
     const { namespace, name, uid, resourceVersion } = object.metadata;
     if (accepts === undefined || accepts(object)) {
-      this.#refused.delete(uid);
+      // Nearly always: of every event, and a look-up costs.
+      if (this.#refused.size > 0) this.#refused.delete(uid);
       return true;
     }
     if (logged.get(uid) !== resourceVersion) this.#logger.warn('Object with an unknown schema is left out', { namespace, name, uid });

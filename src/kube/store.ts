@@ -16,45 +16,71 @@ export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string
 
 const nothing: readonly never[] = [];
 
-/** Objects by uid, with the array that was last given out as long as it is still right. */
-class Bucket<T extends KubeObject> {
-  readonly #objects = new Map<string, T>();
+/** One object for as long as it exists, whatever becomes of it: who holds the entry has its newest state. */
+interface Entry<T> {
+  object: T;
+  /** Where it is found, in the order of the indexers. */
+  buckets: readonly Bucket<T>[];
+}
+
+/** Entries, with the array of their objects that was last given out as long as it is still right. */
+class Bucket<T> {
+  readonly index: Index<T> | undefined;
+  readonly value: string;
+  readonly #entries = new Set<Entry<T>>();
   #snapshot: readonly T[] | undefined;
 
-  get size(): number {
-    return this.#objects.size;
+  constructor(index?: Index<T>, value = '') {
+    this.index = index;
+    this.value = value;
   }
 
-  set(object: T): void {
-    this.#objects.set(object.metadata.uid, object);
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** An entry that is in already keeps its place. */
+  add(entry: Entry<T>): void {
+    this.#entries.add(entry);
     this.#snapshot = undefined;
   }
 
-  delete(object: T): void {
-    this.#objects.delete(object.metadata.uid);
+  delete(entry: Entry<T>): void {
+    this.#entries.delete(entry);
+    this.#snapshot = undefined;
+    if (this.#entries.size === 0) this.index?.buckets.delete(this.value);
+  }
+
+  /** To be called when an entry of it has got another object. */
+  changed(): void {
     this.#snapshot = undefined;
   }
 
   list(): readonly T[] {
-    this.#snapshot ??= [...this.#objects.values()];
+    this.#snapshot ??= Array.from(this.#entries, ({ object }) => object);
     return this.#snapshot;
   }
 }
 
+interface Index<T> {
+  readonly name: string;
+  readonly valuesOf: (object: T) => readonly string[];
+  /** By value; none is empty. */
+  readonly buckets: Map<string, Bucket<T>>;
+}
+
 /**
- * Objects by namespace and name, and by the values of indexers. Changes take constant time; an array is built when it is asked
- * for, and again only after a change within it.
+ * Objects by namespace and name, and by the values of indexers. Changes take constant time, and one that leaves an object in
+ * its indexes touches none of them; an array is built when it is asked for, and again only after a change within it.
  */
 export class IndexedStore<T extends KubeObject> implements Store<T> {
-  readonly #indexers: readonly (readonly [string, Indexers<T>[string]])[];
-  readonly #indexes: ReadonlyMap<string, Map<string, Bucket<T>>>;
+  readonly #indexes: readonly Index<T>[];
   readonly #all = new Bucket<T>();
   // Nested, so that neither a look-up nor an entry needs a key put together from both.
-  readonly #byName = new Map<string, Map<string, T>>();
+  readonly #byName = new Map<string, Map<string, Entry<T>>>();
 
   constructor(indexers: Indexers<T> = {}) {
-    this.#indexers = Object.entries(indexers);
-    this.#indexes = new Map(this.#indexers.map(([name]) => [name, new Map<string, Bucket<T>>()]));
+    this.#indexes = Object.entries(indexers).map(([name, valuesOf]) => ({ name, valuesOf, buckets: new Map<string, Bucket<T>>() }));
   }
 
   get size(): number {
@@ -62,7 +88,7 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
   }
 
   get(namespace: string, name: string): T | undefined {
-    return this.#byName.get(namespace)?.get(name);
+    return this.#byName.get(namespace)?.get(name)?.object;
   }
 
   list(): readonly T[] {
@@ -70,59 +96,74 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
   }
 
   byIndex(index: string, value: string): readonly T[] {
-    return this.#index(index).get(value)?.list() ?? nothing;
+    const found = this.#indexes.find(({ name }) => name === index);
+    if (found === undefined) throw new RangeError(`the store has no index '${index}'`);
+    return found.buckets.get(value)?.list() ?? nothing;
   }
 
   /** Puts an object in the place of the one of the same name, if there is one. */
   set(object: T): void {
     const { namespace = '', name, uid } = object.metadata;
-    const old = this.get(namespace, name);
     // All indexers run before anything changes, so that one that throws leaves no half-entered object.
-    const entries = this.#entriesOf(object);
-    if (old !== undefined) this.#unindex(old, old.metadata.uid === uid ? entries : []);
-    for (const [index, value] of entries) {
-      const buckets = this.#index(index);
-      let bucket = buckets.get(value);
-      if (bucket === undefined) buckets.set(value, (bucket = new Bucket()));
-      bucket.set(object);
-    }
-    if (old !== undefined && old.metadata.uid !== uid) this.#all.delete(old);
-    this.#all.set(object);
+    const values = this.#indexes.map(({ valuesOf }) => valuesOf(object));
     let names = this.#byName.get(namespace);
-    if (names === undefined) this.#byName.set(namespace, (names = new Map<string, T>()));
-    names.set(name, object);
+    let entry = names?.get(name);
+    if (entry !== undefined && entry.object.metadata.uid !== uid) {
+      this.#leave(entry, []);
+      this.#all.delete(entry);
+      entry = undefined;
+    }
+    if (entry === undefined) {
+      if (names === undefined) this.#byName.set(namespace, (names = new Map<string, Entry<T>>()));
+      entry = { object, buckets: [] };
+      names.set(name, entry);
+      this.#all.add(entry);
+    } else {
+      entry.object = object;
+      this.#all.changed();
+    }
+    if (this.#isIn(entry, values)) for (const bucket of entry.buckets) bucket.changed();
+    else this.#move(entry, values);
   }
 
   /** Returns what was there. */
   delete(namespace: string, name: string): T | undefined {
     const names = this.#byName.get(namespace);
-    const old = names?.get(name);
-    if (names === undefined || old === undefined) return undefined;
-    this.#unindex(old, []);
-    this.#all.delete(old);
+    const entry = names?.get(name);
+    if (names === undefined || entry === undefined) return undefined;
+    this.#leave(entry, []);
+    this.#all.delete(entry);
     names.delete(name);
     if (names.size === 0) this.#byName.delete(namespace);
-    return old;
+    return entry.object;
   }
 
-  /** Leaves what `staying` will overwrite, so that an object that changes keeps its place in the order. */
-  #unindex(old: T, staying: readonly (readonly [string, string])[]): void {
-    for (const [index, value] of this.#entriesOf(old)) {
-      if (staying.some((entry) => entry[0] === index && entry[1] === value)) continue;
-      const buckets = this.#index(index);
-      const bucket = buckets.get(value);
-      bucket?.delete(old);
-      if (bucket?.size === 0) buckets.delete(value);
+  #isIn({ buckets }: Entry<T>, values: readonly (readonly string[])[]): boolean {
+    let at = 0;
+    let position = 0;
+    for (const index of this.#indexes) {
+      for (const value of values[at++] ?? nothing) {
+        const bucket = buckets[position++];
+        if (bucket?.index !== index || bucket.value !== value) return false;
+      }
     }
+    return position === buckets.length;
   }
 
-  #entriesOf(object: T): (readonly [string, string])[] {
-    return this.#indexers.flatMap(([index, valuesOf]) => valuesOf(object).map((value) => [index, value] as const));
+  #move(entry: Entry<T>, values: readonly (readonly string[])[]): void {
+    const buckets = this.#indexes.flatMap((index, at) => (values[at] ?? nothing).map((value) => bucketOf(index, value)));
+    for (const bucket of buckets) bucket.add(entry);
+    this.#leave(entry, buckets);
+    entry.buckets = buckets;
   }
 
-  #index(name: string): Map<string, Bucket<T>> {
-    const index = this.#indexes.get(name);
-    if (index === undefined) throw new RangeError(`the store has no index '${name}'`);
-    return index;
+  #leave(entry: Entry<T>, staying: readonly Bucket<T>[]): void {
+    for (const bucket of entry.buckets) if (!staying.includes(bucket)) bucket.delete(entry);
   }
+}
+
+function bucketOf<T>(index: Index<T>, value: string): Bucket<T> {
+  let bucket = index.buckets.get(value);
+  if (bucket === undefined) index.buckets.set(value, (bucket = new Bucket(index, value)));
+  return bucket;
 }

@@ -13,6 +13,14 @@ export interface WorkqueueOptions {
   readonly onWaited?: (waitedMs: number) => void;
 }
 
+/** A key that has to be handed out, or is. */
+interface Item<K> {
+  readonly key: K;
+  /** Since when it has to be handed out: it waits in the queue, or for its `done`. */
+  dirtySince: number | undefined;
+  processing: boolean;
+}
+
 /**
  * The queue of a controller, with the semantics of client-go's util/workqueue:
  * - a key is handed out to one worker at a time; added meanwhile, it comes again after `done`;
@@ -23,15 +31,15 @@ export interface WorkqueueOptions {
 export class Workqueue<K extends string> {
   readonly #options: WorkqueueOptions;
   readonly #backoff: BackoffOptions;
-  /** What has to be handed out, and since when: what waits in the queue, and what waits for its `done`. */
-  readonly #dirty = new Map<K, number>();
-  readonly #processing = new Set<K>();
-  readonly #queue = new Fifo<K>();
+  /** One look-up for everything that is known of a key: most of what a call costs when there are very many. */
+  readonly #items = new Map<K, Item<K>>();
+  readonly #queue = new Fifo<Item<K>>();
   readonly #getters = new Fifo<(key: K | undefined) => void>();
   readonly #delayed = new DelayHeap<K>();
   readonly #failures = new Map<K, number>();
   readonly #idle: (() => void)[] = [];
   #timer: { readonly at: number; readonly timer: Timer } | undefined;
+  #processing = 0;
   #shutDown = false;
 
   constructor(options: WorkqueueOptions) {
@@ -45,9 +53,15 @@ export class Workqueue<K extends string> {
   }
 
   add(key: K): void {
-    if (this.#shutDown || this.#dirty.has(key)) return;
-    this.#dirty.set(key, this.#options.clock.monotonic());
-    if (!this.#processing.has(key)) this.#enqueue(key);
+    if (this.#shutDown) return;
+    const item = this.#items.get(key);
+    if (item !== undefined) {
+      item.dirtySince ??= this.#options.clock.monotonic();
+      return;
+    }
+    const added = { key, dirtySince: this.#options.clock.monotonic(), processing: false };
+    this.#items.set(key, added);
+    this.#enqueue(added);
   }
 
   addAfter(key: K, delayMs: number): void {
@@ -80,10 +94,10 @@ export class Workqueue<K extends string> {
 
   /** The next key, as soon as there is one; `done` must follow. Undefined: the queue is shut down, and the worker ends. */
   get(): Promise<K | undefined> {
-    const key = this.#queue.shift();
-    if (key !== undefined) {
-      this.#handOut(key);
-      return Promise.resolve(key);
+    const item = this.#queue.shift();
+    if (item !== undefined) {
+      this.#handOut(item);
+      return Promise.resolve(item.key);
     }
     if (this.#shutDown) return Promise.resolve(undefined);
     return new Promise((resolve) => {
@@ -93,8 +107,12 @@ export class Workqueue<K extends string> {
 
   /** The worker has finished with the key. */
   done(key: K): void {
-    this.#processing.delete(key);
-    if (this.#dirty.has(key)) this.#enqueue(key);
+    const item = this.#items.get(key);
+    if (item?.processing !== true) return;
+    item.processing = false;
+    this.#processing--;
+    if (item.dirtySince === undefined) this.#items.delete(key);
+    else this.#enqueue(item);
     this.#settleIdle();
   }
 
@@ -104,7 +122,10 @@ export class Workqueue<K extends string> {
    */
   shutDown(): Promise<void> {
     this.#queue.clear();
-    this.#dirty.clear();
+    for (const item of this.#items.values()) {
+      item.dirtySince = undefined;
+      if (!item.processing) this.#items.delete(item.key);
+    }
     this.#options.onDepth?.(0);
     return this.shutDownWithDrain();
   }
@@ -123,28 +144,29 @@ export class Workqueue<K extends string> {
     });
   }
 
-  #enqueue(key: K): void {
+  #enqueue(item: Item<K>): void {
     const getter = this.#getters.shift();
     if (getter !== undefined) {
-      this.#handOut(key);
-      getter(key);
+      this.#handOut(item);
+      getter(item.key);
       return;
     }
-    this.#queue.push(key);
+    this.#queue.push(item);
     this.#options.onDepth?.(this.#queue.size);
   }
 
-  #handOut(key: K): void {
+  #handOut(item: Item<K>): void {
     const { onDepth, onWaited, clock } = this.#options;
-    const since = this.#dirty.get(key);
-    this.#dirty.delete(key);
-    this.#processing.add(key);
+    const since = item.dirtySince;
+    item.dirtySince = undefined;
+    item.processing = true;
+    this.#processing++;
     onDepth?.(this.#queue.size);
     if (since !== undefined) onWaited?.(clock.monotonic() - since);
   }
 
   #settleIdle(): void {
-    if (this.#idle.length === 0 || this.#processing.size > 0 || this.#queue.size > 0) return;
+    if (this.#idle.length === 0 || this.#processing > 0 || this.#queue.size > 0) return;
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 

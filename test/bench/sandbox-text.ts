@@ -1,66 +1,103 @@
-/** A Sandbox as an API server sends it, with everything that a running one has, managedFields too. */
+const apiVersion = 'conversation-operator.dev/v1alpha1';
+const createdAt = '2026-03-01T12:00:00Z';
+const runningSince = '2026-03-01T12:00:04.376Z';
+
+/** The keys in the order in which an API server writes them. */
+const fields = (...names: readonly string[]) => Object.fromEntries(names.map((name) => [`f:${name}`, {}]));
+const ownFields = (...names: readonly string[]) => ({ '.': {}, ...fields(...names) });
+const conditionFields = ownFields('lastTransitionTime', 'message', 'observedGeneration', 'reason', 'status', 'type');
+
+const condition = (type: string, status: boolean, reason: string, message: string, lastTransitionTime = runningSince) => ({
+  lastTransitionTime,
+  message,
+  observedGeneration: 1,
+  reason,
+  status: status ? 'True' : 'False',
+  type,
+});
+
+/** What the server notes of who has written what: nearly the half of every event. */
+const managedFields = (ownerUid: string) => [
+  {
+    apiVersion,
+    fieldsType: 'FieldsV1',
+    fieldsV1: {
+      'f:metadata': { 'f:ownerReferences': { '.': {}, [`k:{"uid":"${ownerUid}"}`]: {} } },
+      'f:spec': ownFields('owner', 'replicas', 'templateName'),
+    },
+    manager: 'conversation-operator',
+    operation: 'Update',
+    time: createdAt,
+  },
+  {
+    apiVersion,
+    fieldsType: 'FieldsV1',
+    fieldsV1: {
+      'f:status': {
+        '.': {},
+        ...fields('activeSince', 'agentPort'),
+        'f:conditions': {
+          '.': {},
+          ...Object.fromEntries(['Admitted', 'AgentReady', 'Ready'].map((type) => [`k:{"type":"${type}"}`, conditionFields])),
+        },
+        ...fields('containerID', 'lastContainerID', 'masterKeyId', 'message', 'observedGeneration', 'phase', 'podIP', 'podName'),
+        ...fields('podUID', 'reason', 'replicas', 'selector'),
+      },
+    },
+    manager: 'conversation-operator',
+    operation: 'Update',
+    subresource: 'status',
+    time: createdAt,
+  },
+];
+
+/**
+ * A Sandbox of a conversation, field by field as kube-apiserver 1.34 sends one that our controllers have written, `managedFields`
+ * too. Its agent answers in the first, third, … hundred thousand versions and does not in the others.
+ */
 export function sandboxText(index: number, resourceVersion: number): string {
-  const name = `sandbox-${index}`;
-  const uid = `3f2b8c1e-0000-4000-8000-${String(index).padStart(12, '0')}`;
-  const time = '2026-03-01T12:00:00.000Z';
-  const condition = (type: string, reason: string) => ({
-    type,
-    status: 'True',
-    reason,
-    message: `${reason} since ${time}.`,
-    lastTransitionTime: time,
-    observedGeneration: 1,
-  });
+  const ready = Math.floor(resourceVersion / 100_000) % 2 === 0;
+  const since = new Date(Date.UTC(2026, 2, 1) + resourceVersion).toISOString();
+  const reason = ready ? 'Running' : 'WaitingForAgent';
+  const message = ready ? 'The agent answers.' : 'The agent does not answer.';
+  const id = `01a1fcd17ec57272bf19${String(index).padStart(12, '0')}`;
+  const name = `sbx-${id}`;
+  const uuid = (first: string) => `${first}26dcb8-c9b7-46bf-af75-${String(index).padStart(12, '0')}`;
+  const containerID = `containerd://${id}${id}`;
   return JSON.stringify({
-    apiVersion: 'conversation-operator.dev/v1alpha1',
+    apiVersion,
     kind: 'Sandbox',
     metadata: {
+      creationTimestamp: createdAt,
+      generation: 1,
+      managedFields: managedFields(uuid('c0')),
       name,
       namespace: 'agents',
-      uid,
+      ownerReferences: [{ apiVersion, controller: true, kind: 'Conversation', name: id, uid: uuid('c0') }],
       resourceVersion: String(resourceVersion),
-      generation: 1,
-      creationTimestamp: '2026-03-01T12:00:00Z',
-      labels: { 'app.kubernetes.io/managed-by': 'conversation-operator' },
-      ownerReferences: [
-        {
-          apiVersion: 'conversation-operator.dev/v1alpha1',
-          kind: 'Conversation',
-          name: uid.replaceAll('-', ''),
-          uid: `c${uid.slice(1)}`,
-          controller: false,
-          blockOwnerDeletion: false,
-        },
-      ],
-      managedFields: [
-        {
-          manager: 'conversation-operator',
-          operation: 'Update',
-          apiVersion: 'conversation-operator.dev/v1alpha1',
-          time,
-          fieldsType: 'FieldsV1',
-          fieldsV1: { 'f:status': { 'f:phase': {}, 'f:conditions': {}, 'f:podIP': {}, 'f:podName': {} } },
-          subresource: 'status',
-        },
-      ],
+      uid: uuid('a3'),
     },
-    spec: { owner: `user-${index % 1000}`, templateName: 'default', replicas: 1 },
+    spec: { owner: `user-${index % 1000}`, replicas: 1, templateName: 'default' },
     status: {
+      activeSince: runningSince,
+      agentPort: 8000,
+      conditions: [
+        condition('Admitted', true, 'Admitted', 'No quota limits it.'),
+        condition('AgentReady', true, 'Connected', 'The agent has answered.'),
+        condition('Ready', ready, reason, message, since),
+      ],
+      containerID,
+      lastContainerID: containerID,
+      masterKeyId: '116bc2957062',
+      message,
       observedGeneration: 1,
-      phase: 'RUNNING',
-      reason: 'Running',
-      message: 'The agent has answered.',
+      phase: ready ? 'RUNNING' : 'STARTING',
+      podIP: `10.244.${(index >> 8) % 256}.${index % 256}`,
+      podName: name,
+      podUID: uuid('b7'),
+      reason,
       replicas: 1,
       selector: `conversation-operator.dev/sandbox=${name}`,
-      podName: name,
-      podUID: `p${uid.slice(1)}`,
-      podIP: `10.244.${(index >> 8) % 256}.${index % 256}`,
-      containerID: `containerd://${uid}`,
-      agentPort: 8000,
-      masterKeyId: 'a1b2c3d4',
-      startingSince: time,
-      activeSince: time,
-      conditions: [condition('Admitted', 'Admitted'), condition('AgentReady', 'AgentReady'), condition('Ready', 'Running')],
     },
   });
 }

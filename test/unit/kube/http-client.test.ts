@@ -1,5 +1,6 @@
+import * as fc from 'fast-check';
 import type { WatchEvent } from '../../../src/kube/client.ts';
-import type { HttpKubeClient } from '../../../src/kube/http-client.ts';
+import { HttpKubeClient } from '../../../src/kube/http-client.ts';
 import { namespaces, pods } from '../../../src/resources/core.ts';
 import type { KubeObject } from '../../../src/resources/object.ts';
 import { aTransport, cut, json, reset, status, type Answering, type ApiStub } from './api-stub.ts';
@@ -173,6 +174,50 @@ describe('HttpKubeClient', () => {
       response.end();
     });
     expect(await watched(client)).toEqual({ events: Array(2).fill({ type: 'ADDED', object: thing }), error: undefined });
+  });
+
+  it('gives the same events however their bytes are cut, and ends in the same way', async () => {
+    const managedFields = [{ manager: 'kubectl', fieldsV1: { 'f:spec': { 'k:{"name":"]"}': {} } } }];
+    const event = fc.record({ colors: fc.array(fc.string({ unit: 'grapheme' }), { maxLength: 2 }), managed: fc.boolean() });
+    const ending = fc.constantFrom('', '\n\n', '{"type":"MODI', '{"type":"ERROR","object":{"code":410,"reason":"Expired"}}\n');
+    await fc.assert(
+      fc.asyncProperty(fc.array(event, { maxLength: 4 }), ending, fc.array(fc.nat(), { maxLength: 8 }), async (written, end, cuts) => {
+        const expected = written.map(({ colors }) => aThing({ colors }));
+        const sent = expected.map((thing, index) =>
+          added(written[index]?.managed === true ? { ...thing, metadata: { managedFields, ...thing.metadata } } : thing),
+        );
+        const bytes = Buffer.from(sent.join('') + end);
+        const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((one, other) => one - other);
+        async function* chunks() {
+          for (const [index, place] of places.entries()) yield await Promise.resolve(bytes.subarray(places[index - 1] ?? 0, place));
+        }
+        const client = new HttpKubeClient({
+          transport: { call: () => Promise.reject(new Error('no call')), stream: () => Promise.resolve(chunks()) },
+        });
+        const { events, error } = await watched(client);
+        expect(events).toEqual(expected.map((object) => ({ type: 'ADDED', object })));
+        const errorName = end.includes('ERROR') ? 'ApiError' : 'TransportError';
+        if (end.startsWith('{')) expect(error).toMatchObject({ name: errorName });
+        else expect(error).toBeUndefined();
+      }),
+    );
+  });
+
+  it('ends the stream when the reader of a watch stops', async () => {
+    let ended = false;
+    async function* chunks() {
+      try {
+        yield await Promise.resolve(Buffer.from(added(one) + added(one)));
+      } finally {
+        ended = true;
+      }
+    }
+    const client = new HttpKubeClient({
+      transport: { call: () => Promise.reject(new Error('no call')), stream: () => Promise.resolve(chunks()) },
+    });
+    const { signal } = new AbortController();
+    for await (const _event of client.watch(things, { resourceVersion: '7', timeoutSeconds: 400, signal })) break;
+    expect(ended).toBe(true);
   });
 
   it.each([

@@ -116,6 +116,18 @@ describe('Workqueue', () => {
     );
   });
 
+  it('hands a key out once though it is said to be done before it was handed out, or twice', async () => {
+    const { queue } = aQueue();
+    queue.add('a');
+    queue.done('a');
+    expect(queue.depth).toBe(1);
+    expect(await queue.get()).toBe('a');
+    queue.add('a');
+    queue.done('a');
+    queue.done('a');
+    expect(queue.depth).toBe(1);
+  });
+
   it('never hands a key to two workers, and loses no addition, with workers that take their time', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(key, fc.integer({ min: 0, max: 20 })), { maxLength: 60 }), async (additions) => {
