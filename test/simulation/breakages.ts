@@ -1,6 +1,5 @@
 import type { AgentClient } from '../../src/agent/agent.ts';
 import { createCaches } from '../../src/controllers/caches.ts';
-import type { KubeClient } from '../../src/kube/client.ts';
 import { TransportError } from '../../src/kube/errors.ts';
 import type { Reflector } from '../../src/kube/reflector.ts';
 import type { Store } from '../../src/kube/store.ts';
@@ -9,24 +8,8 @@ import { persistentVolumeClaims, pods } from '../../src/resources/core.ts';
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { ownerReferenceTo, type KubeObject } from '../../src/resources/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { but, client } from './broken-parts.ts';
 import type { Breakage } from './operator-process.ts';
-
-/** The same object with some methods replaced; the others still find their own `this`. */
-function but<T extends object>(whole: T, replaced: Partial<T>): T {
-  return new Proxy(whole, {
-    get(target, key): unknown {
-      const own: unknown = Reflect.get(replaced, key);
-      if (own !== undefined) return own;
-      const value: unknown = Reflect.get(target, key, target);
-      return typeof value === 'function' ? (value.bind(target) as unknown) : value;
-    },
-  });
-}
-
-const client =
-  (replace: (whole: KubeClient) => Partial<KubeClient>): NonNullable<Breakage['client']> =>
-  (whole) =>
-    but(whole, replace(whole));
 
 const agent =
   (replace: (whole: AgentClient) => Partial<AgentClient>): NonNullable<Breakage['agent']> =>

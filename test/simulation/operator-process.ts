@@ -16,6 +16,7 @@ import type { Cluster } from './cluster.ts';
 import { SimulatedConnection } from './connection.ts';
 import { Machine } from './machine.ts';
 import type { SimulatedNode } from './node.ts';
+import type { Patch } from './patched.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
@@ -30,6 +31,8 @@ export interface Breakage {
   readonly clock?: (clock: Clock) => Clock;
   /** A leader's writes pass no gate. */
   readonly unfenced?: boolean;
+  /** Made before the simulation begins, and taken back when it is over. */
+  readonly patches?: readonly Patch[];
 }
 
 export interface BreakageContext {

@@ -13,6 +13,7 @@ import { Safety, Violation } from './safety.ts';
 import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
 import { unsettled } from './liveness.ts';
+import { Verdicts } from './verdicts.ts';
 import { Weather } from './weather.ts';
 
 export const faultKinds = ['all', 'none', 'of leaders'] as const;
@@ -45,8 +46,17 @@ const quietMs = 60_000;
 const quietReads = 20;
 const maxSteps = 400_000;
 
-/** One run, made of nothing but its seed. */
-export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'all' }: SimulationOptions): Promise<Outcome> {
+/** One run, made of nothing but its seed. With a breakage that patches a class, no other may run at the same time. */
+export async function simulate(options: SimulationOptions): Promise<Outcome> {
+  const restores = (options.breakage?.patches ?? []).map((patch) => patch());
+  try {
+    return await play(options);
+  } finally {
+    for (const restore of restores.reverse()) restore();
+  }
+}
+
+async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: SimulationOptions): Promise<Outcome> {
   const random = new Random(String(seed));
   const scheduler = new Scheduler();
   const trace = new Trace(scheduler, keepLines);
@@ -62,15 +72,17 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
   const calm = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
   const node = new SimulatedNode({ cluster, scheduler, random: random.fork('node'), trace, trouble: () => (mended ? calm : share) });
   const operators: OperatorProcess[] = [];
+  const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
   const safety = new Safety({
     unknownMs: faults === 'none' ? 1_000 : 15_000,
     cluster,
     node,
     scheduler,
     keys,
-    isOperator: (actor) => operators.some(({ name }) => actor.startsWith(`${name}.`)),
+    isOperator,
   });
   const quotas = new Quotas({ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs });
+  const verdicts = new Verdicts({ cluster, scheduler, isOperator });
   const limits = someLimits(random.fork('limits'));
   const commands = random.fork('commands');
   const count = faults === 'of leaders' || shape.chance(0.5) ? 2 : 1;
@@ -116,7 +128,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     }
   };
 
-  const play = async (): Promise<void> => {
+  const act = async (): Promise<void> => {
     await cluster.start();
     await scheduler.settle();
     cluster.tell();
@@ -137,7 +149,8 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     await quotas.start();
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
-    if (faults !== 'none') blows.start();
+    if (faults === 'none') verdicts.expectCalm();
+    else blows.start();
     await run(busyMs);
     const deaf = weather.chances.watchSilent > 0;
     blows.heal();
@@ -145,6 +158,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
     const mendedAt = scheduler.monotonic();
     // What lags is still under way, and a watch that has fallen silent is only now found out.
     await run(mendedAt + (deaf ? 200_000 : 25_000));
+    if (faults !== 'none') verdicts.expectCalm();
     const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy']);
     while (left().length > 0) {
       if (scheduler.monotonic() - mendedAt > settleMs) throw new Violation('everything settles', left().join('; '));
@@ -174,7 +188,7 @@ export async function simulate({ seed, breakage = {}, keepLines = 0, faults = 'a
 
   let failure: Outcome['failure'];
   try {
-    await play();
+    await act();
   } catch (error) {
     failure =
       error instanceof Violation

@@ -1,0 +1,158 @@
+import { Domain } from '../../src/controllers/admission/domain.ts';
+import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
+import { SlotIndex } from '../../src/controllers/admission/slot-index.ts';
+import { createCaches } from '../../src/controllers/caches.ts';
+import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
+import { ApiError } from '../../src/kube/errors.ts';
+import { Group } from '../../src/quota/group.ts';
+import type { Slot } from '../../src/quota/slot.ts';
+import { findCondition } from '../../src/resources/conditions.ts';
+import { pods, type Pod } from '../../src/resources/core.ts';
+import type { QuotaRule, QuotaRules } from '../../src/resources/quota-rules.ts';
+import { SandboxCondition, sandboxes, slotTaken, type Sandbox } from '../../src/resources/sandbox.ts';
+import { but, client } from './broken-parts.ts';
+import type { Breakage } from './operator-process.ts';
+import { patched, patchedGetter } from './patched.ts';
+
+/** Slots are counted as something else than what they are. */
+const slots = (map: (slot: Slot) => Slot): Breakage => ({
+  patches: [patched(Domain.prototype, 'put', (_, put, slot) => put(map(slot)))],
+});
+
+const everyRule = (map: (rule: QuotaRule) => QuotaRule): Breakage => ({
+  patches: [patched(Domain.prototype, 'setRules', (_, setRules, rules) => setRules(mapRules(rules, map)))],
+});
+
+/** What could be wrong with the quota, each as a sentence, and how it is made so. */
+export const admissionBreakages = {
+  'sandboxes that start are not counted': slots((slot) => (slot.state === 'starting' ? { ...slot, taken: false } : slot)),
+  'a slot is free before its pod is gone': slots((slot) => (slot.state === 'freeing' ? { ...slot, taken: false } : slot)),
+  'one too many is let in': {
+    patches: [patchedGetter(Group.prototype, 'hasRoom', ({ taken, limit }) => taken <= limit)],
+  },
+  'a pod that is being deleted is taken for gone': {
+    caches: (options) => {
+      const whole = createCaches(options);
+      const { store } = whole.pods;
+      const get = (namespace: string, name: string) => {
+        const pod = store.get(namespace, name);
+        return pod?.metadata.deletionTimestamp === undefined ? pod : undefined;
+      };
+      return { ...whole, pods: but(whole.pods, { store: but(store, { get }) }) };
+    },
+    client: client((whole) => ({
+      get: async (resource, namespace, name, options) => {
+        const object = await whole.get(resource, namespace, name, options);
+        if (resource.kind === pods.kind && (object as Pick<Pod, 'metadata'>).metadata.deletionTimestamp !== undefined)
+          throw new ApiError(404, { reason: 'NotFound' });
+        return object;
+      },
+    })),
+  },
+  'the pods of deleted sandboxes are forgotten': { patches: [patched(SlotIndex.prototype, 'addLeftover', () => undefined)] },
+  'a write of unknown outcome is taken for one that was not executed': {
+    patches: [
+      patched(SlotIndex.prototype, 'unsettle', (_, unsettle, sandbox, { until }) =>
+        unsettle(sandbox, { until, state: 'none', taken: slotTaken(sandbox) }),
+      ),
+    ],
+  },
+  'writes of unknown outcome are forgotten': { patches: [patched(SlotIndex.prototype, 'unsettle', () => undefined)] },
+  'a new leader does not ask what is true': { patches: [patched(AdmissionReconciler.prototype, 'seed', () => Promise.resolve())] },
+  'a decision is written whatever the version': {
+    client: client((whole) => ({
+      updateStatus: async (resource, object, options) => {
+        if (resource.kind !== sandboxes.kind) return whole.updateStatus(resource, object, options);
+        const { namespace = '', name } = object.metadata;
+        const stored = await whole.get(resource, namespace, name);
+        const decided = isAdmitted(object as object as Sandbox) !== isAdmitted(stored as object as Sandbox);
+        const { resourceVersion } = decided ? stored.metadata : object.metadata;
+        return whole.updateStatus(resource, { ...object, metadata: { ...object.metadata, resourceVersion } }, options);
+      },
+    })),
+  },
+  'a pod is reserved whatever the version': {
+    client: client((whole) => ({
+      updateStatus: async (resource, object, options) => {
+        if (resource.kind !== sandboxes.kind) return whole.updateStatus(resource, object, options);
+        const { namespace = '', name } = object.metadata;
+        const stored = await whole.get(resource, namespace, name);
+        const reserves = (object as object as Sandbox).status?.replicas === 1 && (stored as object as Sandbox).status?.replicas !== 1;
+        const { resourceVersion } = reserves ? stored.metadata : object.metadata;
+        return whole.updateStatus(resource, { ...object, metadata: { ...object.metadata, resourceVersion } }, options);
+      },
+    })),
+  },
+  'a pod is made without a reservation': {
+    client: (whole, { caches }) =>
+      but(whole, {
+        updateStatus: (resource, object, options) => {
+          const { namespace = '', name } = object.metadata;
+          const replicas = (sandbox: object | undefined) => (sandbox as Sandbox | undefined)?.status?.replicas;
+          const reserves =
+            resource.kind === sandboxes.kind && replicas(object) === 1 && replicas(caches().sandboxes.store.get(namespace, name)) !== 1;
+          return reserves ? Promise.resolve(object) : whole.updateStatus(resource, object, options);
+        },
+      }),
+  },
+  'pod creations of unknown outcome are forgotten': { patches: [patched(PodCreations.prototype, 'unsettledMs', () => 0)] },
+  'those that start may be paused for others': slots((slot) => (slot.state === 'starting' ? { ...slot, state: 'running' } : slot)),
+  'what comes back by itself makes room for itself': slots((slot) =>
+    slot.state === 'resumable' ? { ...slot, state: 'waiting', requestedAt: slot.pausedSince } : slot,
+  ),
+  'nothing comes back by itself': slots((slot) => (slot.state === 'resumable' ? { ...slot, state: 'resting' } : slot)),
+  'what its owner has paused comes back by itself': slots((slot) =>
+    slot.state === 'none' && slot.sandbox.spec.replicas === 0 ? { ...slot, state: 'resumable', pausedSince: 0 } : slot,
+  ),
+  'what is paused for its age comes back by itself': slots((slot) => (slot.state === 'resting' ? { ...slot, state: 'resumable' } : slot)),
+  'the last to come is the first to be let in': slots((slot) => ({ ...slot, requestedAt: -slot.requestedAt, explained: true })),
+  'a change of a quota is not noticed': {
+    patches: [
+      patched(SlotIndex.prototype, 'observeQuota', (index, observe, quota) => {
+        const { namespace, uid } = quota.metadata;
+        return [...index.quotas(namespace)].every(({ metadata }) => metadata.uid !== uid) && observe(quota);
+      }),
+    ],
+  },
+  'a quota that is deleted holds on': { patches: [patched(SlotIndex.prototype, 'forgetQuota', () => undefined)] },
+  "the namespace's limit is ignored": {
+    patches: [patched(Domain.prototype, 'setRules', (_, setRules, rules) => setRules({ ...rules, namespace: undefined }))],
+  },
+  'room is made whatever the policy': { patches: [patchedGetter(Group.prototype, 'makesRoom', () => true)] },
+  'how long each may run at least is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
+  'whether it comes back is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
+  'time that goes by wakes nobody': { patches: [patchedGetter(Domain.prototype, 'wakeAt', () => Infinity)] },
+  'who waits is counted as one that runs': {
+    patches: [
+      patched(Group.prototype, 'add', (group, add, slot) => {
+        add(slot);
+        if (slot.state === 'waiting') group.holding++;
+      }),
+      patched(Group.prototype, 'remove', (group, remove, slot) => {
+        remove(slot);
+        if (slot.state === 'waiting') group.holding--;
+      }),
+    ],
+  },
+  'what a watch shows counts, however old': {
+    patches: [
+      patched(AdmissionReconciler.prototype, 'observe', (reconciler, observe, sandbox) => {
+        observe(sandbox);
+        const domain = reconciler.domain(sandbox.metadata.namespace);
+        const slot = domain.slot(sandbox.metadata.uid);
+        if (slot !== undefined) domain.put({ ...slot, taken: slotTaken(sandbox) });
+      }),
+    ],
+  },
+} as const satisfies Readonly<Record<string, Breakage>>;
+
+export type AdmissionBreakable = keyof typeof admissionBreakages;
+
+const isAdmitted = ({ status }: Sandbox): boolean => findCondition(status?.conditions, SandboxCondition.admitted)?.status === 'True';
+
+const mapRules = ({ namespace, everyOwner, owners, ...rest }: QuotaRules, map: (rule: QuotaRule) => QuotaRule): QuotaRules => ({
+  ...rest,
+  namespace: namespace === undefined ? undefined : map(namespace),
+  everyOwner: everyOwner === undefined ? undefined : map(everyOwner),
+  owners: new Map([...owners].map(([owner, rule]) => [owner, map(rule)])),
+});
