@@ -20,6 +20,8 @@ export interface QuotasOptions {
   readonly random: Random;
   /** No quota changes later. */
   readonly untilMs: number;
+  /** So long an operator may not know of a change. */
+  readonly unknownMs: () => number;
 }
 
 interface Limits {
@@ -29,8 +31,6 @@ interface Limits {
 }
 
 const group = `/apis/${apiVersion}/namespaces/default/${conversationQuotas.plural}`;
-/** So long an operator may not know of a change: its watch has fallen silent, and the watchdog is patient. */
-const unknownMs = 200_000;
 
 /** Somebody who gives quotas and takes them away, and the promises that hold under them. There is one owner. */
 export class Quotas {
@@ -45,11 +45,14 @@ export class Quotas {
 
   /** Before anybody else begins: so that in half of the runs the same limits hold all the time. */
   async start(): Promise<void> {
-    const { random, scheduler, untilMs } = this.#options;
+    const { cluster, random, scheduler, untilMs } = this.#options;
     if (random.chance(0.3)) return;
     if (random.chance(0.8)) await this.#put('everyone', { scope: 'Owner', ...this.#wish() });
     if (random.chance(0.3)) await this.#put('namespace', { scope: 'Namespace', ...this.#wish() });
     if (random.chance(0.2)) await this.#put('own', { scope: 'Owner', owner: 'alice', ...this.#wish() });
+    // What was before them, no operator has known.
+    cluster.tell();
+    this.#history.splice(0, this.#history.length - 1);
     if (random.chance(0.5)) return;
     for (let count = random.whole(1, 4); count > 0; count--) {
       scheduler.after(random.between(0, untilMs), () => void this.#meddle());
@@ -123,6 +126,7 @@ export class Quotas {
 
   /** The highest that an operator may take for the limits: those that hold now, and those from before of which it may not have heard. */
   #allowed(now: number): Omit<Limits, 'at'> {
+    const unknownMs = this.#options.unknownMs();
     const relevant = this.#history.filter((_, index) => now - (this.#history[index + 1]?.at ?? now) <= unknownMs);
     return {
       owner: Math.max(...relevant.map(({ owner }) => owner)),

@@ -81,7 +81,9 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
     keys,
     isOperator,
   });
-  const quotas = new Quotas({ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs });
+  /** So long an operator may not know what is true. */
+  let unknownMs = 1_000;
+  const quotas = new Quotas({ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs, unknownMs: () => unknownMs });
   const verdicts = new Verdicts({ cluster, scheduler, isOperator });
   const limits = someLimits(random.fork('limits'));
   const commands = random.fork('commands');
@@ -150,14 +152,16 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
     if (faults === 'none') verdicts.expectCalm();
-    else blows.start();
+    else {
+      blows.start();
+      // What lags is still under way, and a watch that has fallen silent is only found out when the watchdog has lost its patience.
+      unknownMs = weather.chances.watchSilent > 0 ? 200_000 : 25_000;
+    }
     await run(busyMs);
-    const deaf = weather.chances.watchSilent > 0;
     blows.heal();
     mended = true;
     const mendedAt = scheduler.monotonic();
-    // What lags is still under way, and a watch that has fallen silent is only now found out.
-    await run(mendedAt + (deaf ? 200_000 : 25_000));
+    await run(mendedAt + Math.max(unknownMs, 25_000));
     if (faults !== 'none') verdicts.expectCalm();
     const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy']);
     while (left().length > 0) {
