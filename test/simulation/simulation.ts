@@ -130,6 +130,15 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
     }
   };
 
+  /** Goes on until nothing is left of what is not yet as it should be, in words. */
+  const until = async (left: () => readonly string[]): Promise<void> => {
+    const began = scheduler.monotonic();
+    while (left().length > 0) {
+      if (scheduler.monotonic() - began > settleMs) throw new Violation('everything settles', left().join('; '));
+      await run(scheduler.monotonic() + 2_000);
+    }
+  };
+
   const act = async (): Promise<void> => {
     await cluster.start();
     await scheduler.settle();
@@ -154,20 +163,21 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
     if (faults === 'none') verdicts.expectCalm();
     else {
       blows.start();
-      // What lags is still under way, and a watch that has fallen silent is only found out when the watchdog has lost its patience.
-      unknownMs = weather.chances.watchSilent > 0 ? 200_000 : 25_000;
+      // A watch that has fallen silent is only found out when the watchdog has lost its patience; one that was cut comes back
+      // after a pause, and another one where it has to begin with a list.
+      unknownMs = weather.chances.watchSilent > 0 ? 200_000 : 130_000;
     }
     await run(busyMs);
+    const deaf = weather.chances.watchSilent > 0;
     blows.heal();
     mended = true;
     const mendedAt = scheduler.monotonic();
-    await run(mendedAt + Math.max(unknownMs, 25_000));
+    // What lags is still under way.
+    await run(mendedAt + (deaf ? unknownMs : 25_000));
+    await until(() => operators.flatMap(({ behind }) => behind));
     if (faults !== 'none') verdicts.expectCalm();
     const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy']);
-    while (left().length > 0) {
-      if (scheduler.monotonic() - mendedAt > settleMs) throw new Violation('everything settles', left().join('; '));
-      await run(scheduler.monotonic() + 2_000);
-    }
+    await until(left);
     await beQuiet();
   };
 
