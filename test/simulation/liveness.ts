@@ -38,8 +38,8 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     const start = startStatusOf(conversation);
     const sandbox = cluster.sandboxes.find(({ metadata: { name } }) => name === status?.sandboxName);
     const view = viewOfSandbox(sandbox);
-    if (status?.sandboxName !== undefined && status.sandboxStatus !== view.phase)
-      return [`shows ${status.sandboxStatus ?? 'nothing'} for ${view.phase}`];
+    if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
+      return [`shows ${status.sandboxStatus ?? 'nothing'} (${status.sandboxStatusReason ?? ''}) for ${view.phase} (${view.reason})`];
     // A start waits as long as its owner keeps its sandbox paused, or there is no room for it.
     if (!isStartOver(start))
       return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox)) ? [] : [`its start is still ${start}`];
