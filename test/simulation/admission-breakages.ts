@@ -3,7 +3,7 @@ import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.t
 import { SlotIndex } from '../../src/controllers/admission/slot-index.ts';
 import { createCaches } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
-import { ApiError } from '../../src/kube/errors.ts';
+import { ApiError, TransportError } from '../../src/kube/errors.ts';
 import { Group } from '../../src/quota/group.ts';
 import type { Slot } from '../../src/quota/slot.ts';
 import { findCondition } from '../../src/resources/conditions.ts';
@@ -22,6 +22,18 @@ const slots = (map: (slot: Slot) => Slot): Breakage => ({
 const everyRule = (map: (rule: QuotaRule) => QuotaRule): Breakage => ({
   patches: [patched(Domain.prototype, 'setRules', (_, setRules, rules) => setRules(mapRules(rules, map)))],
 });
+
+/** No breakage: every pod is created seconds after its creation was given up, as the slowest of API servers may. */
+export const latePods: Breakage = {
+  client: (whole, { clock }) =>
+    but(whole, {
+      create: (resource, object, options) => {
+        if (resource.kind !== pods.kind || options?.dryRun === true) return whole.create(resource, object, options);
+        clock.after(4_000, () => void whole.create(resource, object).catch(() => undefined));
+        return Promise.reject(new TransportError('the answer is lost'));
+      },
+    }),
+};
 
 /** What could be wrong with the quota, each as a sentence, and how it is made so. */
 export const admissionBreakages = {
@@ -57,7 +69,6 @@ export const admissionBreakages = {
       ),
     ],
   },
-  'writes of unknown outcome are forgotten': { patches: [patched(SlotIndex.prototype, 'unsettle', () => undefined)] },
   'a new leader does not ask what is true': { patches: [patched(AdmissionReconciler.prototype, 'seed', () => Promise.resolve())] },
   'a decision is written whatever the version': {
     client: client((whole) => ({
@@ -95,7 +106,10 @@ export const admissionBreakages = {
         },
       }),
   },
-  'pod creations of unknown outcome are forgotten': { patches: [patched(PodCreations.prototype, 'unsettledMs', () => 0)] },
+  'pod creations of unknown outcome are forgotten': {
+    ...latePods,
+    patches: [patched(PodCreations.prototype, 'unsettledMs', () => 0)],
+  },
   'those that start may be paused for others': slots((slot) => (slot.state === 'starting' ? { ...slot, state: 'running' } : slot)),
   'what comes back by itself makes room for itself': slots((slot) =>
     slot.state === 'resumable' ? { ...slot, state: 'waiting', requestedAt: slot.pausedSince } : slot,

@@ -1,3 +1,4 @@
+import type { Breakage } from './operator-process.ts';
 import { replayCommand, simulate, type SimulationOptions } from './simulation.ts';
 
 /** Throws with the end of the trace, and how to see all of it, when the seed fails. */
@@ -9,4 +10,25 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
   throw new Error(
     `seed ${options.seed}: ${failure.message}\n${tail}\n\nAgain, with all of it: ${replayCommand(options.seed, options.faults)}`,
   );
+}
+
+/** Where a breakage is looked for, and the promise that it must be seen to break. */
+export interface Hunt extends Pick<SimulationOptions, 'faults'> {
+  readonly rule: string | RegExp;
+  /** Default 1. */
+  readonly firstSeed?: number;
+}
+
+const seedsOfAHunt = 80;
+
+/** Throws when none of so many seeds fails with the breakage, or the first that fails does so for another reason. */
+export async function mustBeCaught(breakage: Breakage, { rule, firstSeed = 1, faults = 'all' }: Hunt): Promise<void> {
+  const end = firstSeed + seedsOfAHunt;
+  for (let seed = firstSeed; seed < end; seed++) {
+    const { failure } = await simulate({ seed, breakage, faults });
+    if (failure === undefined) continue;
+    if (typeof rule === 'string' ? failure.rule === rule : rule.test(failure.rule)) return;
+    throw new Error(`seed ${seed} has found something else: ${failure.message}`);
+  }
+  throw new Error(`no seed of ${firstSeed} to ${end - 1} has noticed`);
 }

@@ -4,7 +4,7 @@ import type { OperatorProcess } from './operator-process.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
-import { fairWeather, someWeather, type Weather } from './weather.ts';
+import { confusingWeather, fairWeather, someWeather, type Weather } from './weather.ts';
 
 export interface FaultsOptions {
   readonly cluster: Cluster;
@@ -16,11 +16,18 @@ export interface FaultsOptions {
   readonly trace: Trace;
   /** No fault begins later. */
   readonly untilMs: number;
-  /** Leaders that are frozen past their lease, and nothing else. */
-  readonly leadersOnly: boolean;
+  readonly kind: Exclude<FaultKind, 'none'>;
 }
 
 type Blow = () => void;
+
+/**
+ * Of leaders: those that are frozen past their lease while another takes over, and nothing else. Of handovers: leaders come and
+ * go, while nobody knows for sure what the one before has done.
+ */
+export const faultKinds = ['all', 'none', 'of leaders', 'of handovers'] as const;
+
+export type FaultKind = (typeof faultKinds)[number];
 
 /** Everything that goes wrong in a run, apart from what single messages meet (see Weather). */
 export class Faults {
@@ -44,12 +51,17 @@ export class Faults {
       () => options.node.lose(options.random.between(5_000, 40_000)),
     ];
     const some = all.filter(() => options.random.chance(0.4));
-    this.#blows = options.leadersOnly ? [() => this.#freeze()] : some;
+    const kinds = {
+      all: some,
+      'of leaders': [() => this.#freeze()],
+      'of handovers': [() => this.#crash(), () => this.#terminate(), () => this.#freeze()],
+    };
+    this.#blows = kinds[options.kind];
   }
 
   start(): void {
-    const { weather, random } = this.#options;
-    weather.chances = someWeather(random.fork('weather'));
+    const { weather, random, kind } = this.#options;
+    weather.chances = kind === 'of handovers' ? confusingWeather : someWeather(random.fork('weather'));
     this.#next();
   }
 

@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker, isMainThread, parentPort } from 'node:worker_threads';
-import { faultKinds, replayCommand, simulate, type FaultKind, type Outcome } from './simulation.ts';
+import { faultKinds, type FaultKind } from './faults.ts';
+import { replayCommand, simulate, type Outcome } from './simulation.ts';
 
 type Job = { readonly seed: number; readonly faults: FaultKind };
 

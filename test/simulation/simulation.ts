@@ -3,7 +3,7 @@ import { apiVersion } from '../../src/resources/group.ts';
 import type { TimeLimits } from '../../src/quota/slot.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import { Cluster } from './cluster.ts';
-import { Faults } from './faults.ts';
+import { Faults, type FaultKind } from './faults.ts';
 import { SimulatedNode } from './node.ts';
 import { OperatorProcess, type Breakage } from './operator-process.ts';
 import { People } from './people.ts';
@@ -16,16 +16,12 @@ import { unsettled } from './liveness.ts';
 import { Verdicts } from './verdicts.ts';
 import { Weather } from './weather.ts';
 
-export const faultKinds = ['all', 'none', 'of leaders'] as const;
-
-export type FaultKind = (typeof faultKinds)[number];
-
 export interface SimulationOptions {
   readonly seed: number;
   readonly breakage?: Breakage;
   /** How many lines of the trace are kept for a reader; none by default. */
   readonly keepLines?: number;
-  /** All kinds by default; of leaders: those that are frozen past their lease while another takes over. */
+  /** All kinds by default. */
   readonly faults?: FaultKind;
 }
 
@@ -87,7 +83,7 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
   const verdicts = new Verdicts({ cluster, scheduler, isOperator });
   const limits = someLimits(random.fork('limits'));
   const commands = random.fork('commands');
-  const count = faults === 'of leaders' || shape.chance(0.5) ? 2 : 1;
+  const count = faults.startsWith('of ') || shape.chance(0.5) ? 2 : 1;
   for (let index = 0; index < count; index++) {
     operators.push(
       new OperatorProcess({
@@ -118,7 +114,7 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
     trace,
     random: random.fork('faults'),
     untilMs: busyMs,
-    leadersOnly: faults === 'of leaders',
+    kind: faults === 'none' ? 'all' : faults,
   });
   let steps = 0;
   const run = async (untilMs: number): Promise<void> => {

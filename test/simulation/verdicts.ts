@@ -42,7 +42,7 @@ export class Verdicts {
   #calmSince = Infinity;
   /** Of newcomers: since when they wait. */
   readonly #waitingSince = new Map<string, number>();
-  /** The same, where one that its owner has paused meanwhile keeps its place. */
+  /** Since when somebody asks for it: also while its pod is not gone yet. One that its owner pauses while it waits keeps its place. */
   readonly #askedAt = new Map<string, number>();
   readonly #runningSince = new Map<string, number>();
   /** Of conversations in the sandbox of another: since when. */
@@ -106,7 +106,7 @@ export class Verdicts {
     const { uid } = sandbox.metadata;
     const { waitingSince, activeSince } = sandbox.status ?? {};
     this.#note(this.#waitingSince, uid, !gone && isNewcomer(sandbox));
-    this.#note(this.#askedAt, uid, !gone && (isNewcomer(sandbox) || waitingSince !== undefined));
+    this.#note(this.#askedAt, uid, !gone && (isAskedFor(sandbox) || waitingSince !== undefined));
     this.#note(this.#runningSince, uid, !gone && activeSince !== undefined);
   }
 
@@ -192,13 +192,15 @@ const makesRoom = ({ onExceeded }: QuotaRule): boolean => onExceeded.startsWith(
 const isWanted = ({ metadata, spec, status }: Sandbox): boolean =>
   metadata.deletionTimestamp === undefined && spec.replicas === 1 && !isTrue(status?.conditions, SandboxCondition.failed);
 
-/** Somebody wants it to run who is not let in yet. */
-function isNewcomer(sandbox: Sandbox): boolean {
-  if (!isWanted(sandbox) || slotTaken(sandbox)) return false;
+/** Somebody wants it to run that is not let in. */
+function isAskedFor(sandbox: Sandbox): boolean {
+  if (!isWanted(sandbox) || isAdmitted(sandbox)) return false;
   const { metadata, status } = sandbox;
   const admitted = admittedOf(sandbox);
-  const askedFor =
+  const requested =
     metadata.annotations?.[resumeRequestedAnnotation] !== status?.resumeRequestSeen ||
     metadata.generation > (admitted?.observedGeneration ?? 0);
-  return admitted === undefined || !isPausingReason(admitted.reason) || askedFor;
+  return admitted === undefined || !isPausingReason(admitted.reason) || requested;
 }
+
+const isNewcomer = (sandbox: Sandbox): boolean => isAskedFor(sandbox) && !slotTaken(sandbox);

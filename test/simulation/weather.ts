@@ -48,6 +48,16 @@ export const fairWeather: Readonly<Chances> = {
   agentSlow: 0,
 };
 
+/** Nothing is lost, but everybody knows late what has been done. */
+export const confusingWeather: Readonly<Chances> = {
+  ...fairWeather,
+  late: 0.1,
+  lostAnswer: 0.1,
+  internalError: 0.1,
+  queued: 0.1,
+  watchLag: 0.6,
+};
+
 const worst: Readonly<Chances> = {
   slow: 0.1,
   lostRequest: 0.06,

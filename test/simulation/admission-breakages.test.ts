@@ -1,0 +1,55 @@
+import { admissionBreakages, latePods, type AdmissionBreakable } from './admission-breakages.ts';
+import { mustBeCaught, mustBeClean, type Hunt } from './explain.ts';
+
+const timeoutMs = 300_000;
+const exceeded = 'the limit is never exceeded';
+
+/** What catches it, under which faults, and from which seed on it is looked for; where nothing can go wrong, unless said. */
+const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
+  'sandboxes that start are not counted': { rule: exceeded },
+  'a slot is free before its pod is gone': { rule: exceeded },
+  'one too many is let in': { rule: exceeded },
+  'a pod that is being deleted is taken for gone': { rule: 'a pod only where a slot is taken' },
+  'the pods of deleted sandboxes are forgotten': { rule: exceeded },
+  'a write of unknown outcome is taken for one that was not executed': { rule: exceeded, faults: 'of handovers', firstSeed: 25 },
+  'a new leader does not ask what is true': { rule: exceeded, faults: 'of handovers', firstSeed: 24 },
+  'a decision is written whatever the version': { rule: 'only who asks or is to come back is let in', faults: 'of handovers' },
+  'a pod is reserved whatever the version': {
+    rule: 'only who asks or is to come back is let in',
+    faults: 'of handovers',
+    firstSeed: 110,
+  },
+  'a pod is made without a reservation': { rule: 'a pod only where a slot is taken' },
+  'pod creations of unknown outcome are forgotten': { rule: 'a pod only where a slot is taken' },
+  'those that start may be paused for others': { rule: 'what still starts is not paused for others' },
+  'what comes back by itself makes room for itself': { rule: 'no ping-pong' },
+  'nothing comes back by itself': { rule: 'everything settles', firstSeed: 20 },
+  'what its owner has paused comes back by itself': { rule: 'only who asks or is to come back is let in' },
+  'what is paused for its age comes back by itself': { rule: 'only who asks or is to come back is let in', firstSeed: 24 },
+  'the last to come is the first to be let in': { rule: 'first come, first served' },
+  'a change of a quota is not noticed': { rule: exceeded, firstSeed: 11 },
+  'a quota that is deleted holds on': { rule: 'nobody is paused before its time', firstSeed: 25 },
+  "the namespace's limit is ignored": { rule: exceeded },
+  'room is made whatever the policy': { rule: 'nobody is paused without need', firstSeed: 15 },
+  'how long each may run at least is ignored': { rule: 'nobody is paused before its time' },
+  'whether it comes back is ignored': { rule: 'what is not to come back stays paused', firstSeed: 10 },
+  'time that goes by wakes nobody': { rule: 'everything settles' },
+  'who waits is counted as one that runs': { rule: 'nobody is paused without need', firstSeed: 15 },
+  'what a watch shows counts, however old': { rule: exceeded, faults: 'of handovers', firstSeed: 20 },
+};
+
+describe('of the quota, the simulation notices when', () => {
+  it.each(Object.entries(admissionBreakages))(
+    '%s',
+    (name, breakage) => mustBeCaught(breakage, { faults: 'none', ...caught[name as AdmissionBreakable] }),
+    timeoutMs,
+  );
+});
+
+it(
+  'takes pods that are created late for no breakage',
+  async () => {
+    for (let seed = 1; seed <= 10; seed++) await mustBeClean({ seed, faults: 'none', breakage: latePods });
+  },
+  timeoutMs,
+);
