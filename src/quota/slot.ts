@@ -67,6 +67,8 @@ export interface SlotFacts {
   readonly sandbox: Sandbox;
   /** Those that are in it, and those that it was made for. */
   readonly conversations: readonly Conversation[];
+  /** One that it was made for is not known yet, and may not have started. */
+  readonly unknownStart?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;
 }
@@ -86,7 +88,11 @@ function isRequested({ metadata, status }: Sandbox): boolean {
   return resumeRequestOf({ metadata }) !== status?.resumeRequestSeen || metadata.generation > (admitted?.observedGeneration ?? 0);
 }
 
-function stateOf({ sandbox, conversations }: Pick<SlotFacts, 'sandbox' | 'conversations'>): SlotState {
+function stateOf({
+  sandbox,
+  conversations,
+  unknownStart = false,
+}: Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart'>): SlotState {
   const { metadata, spec, status } = sandbox;
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
   const taken = slotTaken(sandbox);
@@ -96,6 +102,7 @@ function stateOf({ sandbox, conversations }: Pick<SlotFacts, 'sandbox' | 'conver
     const settled =
       isTrue(status?.conditions, SandboxCondition.ready) &&
       status?.activeSince !== undefined &&
+      !unknownStart &&
       conversations.every((conversation) => isStartOver(startStatusOf(conversation)));
     return settled ? 'running' : 'starting';
   }

@@ -311,15 +311,21 @@ export class AdmissionReconciler {
   /** Those of its owner that are in it, and those that it was made for, which may not know its name yet. */
   #conversationsOf({ metadata, spec }: Sandbox): readonly Conversation[] {
     const { conversations } = this.#options.stores;
-    const { namespace, name, ownerReferences } = metadata;
+    const { namespace, name } = metadata;
     const found = new Map(
       conversations.byIndex(bySandbox, `${namespace}/${name}`).map((conversation) => [conversation.metadata.uid, conversation]),
     );
-    for (const { kind, uid, name: conversationName } of ownerReferences ?? []) {
-      const made = kind === conversationKind.kind ? conversations.get(namespace, conversationName) : undefined;
-      if (made?.metadata.uid === uid) found.set(uid, made);
-    }
+    for (const made of this.#makersOf(metadata)) if (made !== undefined) found.set(made.metadata.uid, made);
     return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
+  }
+
+  /** The conversations that a sandbox was made for; undefined for one that the cache does not show. */
+  #makersOf({ namespace, ownerReferences = [] }: Sandbox['metadata']): readonly (Conversation | undefined)[] {
+    const owners = ownerReferences.filter(({ kind }) => kind === conversationKind.kind);
+    return owners.map(({ uid, name }) => {
+      const made = this.#options.stores.conversations.get(namespace, name);
+      return made?.metadata.uid === uid ? made : undefined;
+    });
   }
 
   #classify(sandbox: Sandbox): Slot {
@@ -327,6 +333,8 @@ export class AdmissionReconciler {
     return classify({
       sandbox,
       conversations: this.#conversationsOf(sandbox),
+      // The cache may be behind: what it does not show may be on its way.
+      unknownStart: this.#makersOf(sandbox.metadata).includes(undefined),
       limits: stores.templates.get(sandbox.metadata.namespace, sandbox.spec.templateName)?.spec,
       now: clock.now(),
     });

@@ -212,12 +212,15 @@ export class ConversationReconciler {
     const before = scope.status;
     let continueRun = this.#observe(scope, state);
     if (scope.status.executionStatus === 'error' && scope.status.executionDetail === undefined) {
+      const observed = scope.status;
+      // Half of it is not stored: whether the run was cut follows from where it was seen before.
+      scope.status = before;
       const failure = await agent.lastError(endpoint, id, { signal });
-      if (failure === undefined && before.agentRun !== scope.status.agentRun) {
-        ({ status: scope.status, continueRun } = withUnseenLoss(scope.status, before, isoTime(clock), scope.sandbox.status ?? {}));
+      if (failure === undefined && before.agentRun !== observed.agentRun) {
+        ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), scope.sandbox.status ?? {}));
       } else {
         const executionDetail = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048);
-        scope.status = { ...scope.status, executionDetail };
+        scope.status = { ...observed, executionDetail };
       }
     }
     if (continueRun) {
