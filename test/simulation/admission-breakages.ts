@@ -69,7 +69,6 @@ export const admissionBreakages = {
       ),
     ],
   },
-  'a new leader does not ask what is true': { patches: [patched(AdmissionReconciler.prototype, 'seed', () => Promise.resolve())] },
   'a decision is written whatever the version': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
