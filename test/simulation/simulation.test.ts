@@ -21,6 +21,12 @@ describe('the whole product under simulated faults', () => {
   );
 
   it(
+    'keeps them with seed 20993, which found a mistake with frozen leaders',
+    () => mustBeClean({ seed: 20993, faults: 'of leaders' }),
+    timeoutMs,
+  );
+
+  it(
     'keeps them while leaders are frozen past their lease',
     async () => {
       for (let seed = 1; seed <= 25; seed++) await mustBeClean({ seed, faults: 'of leaders' });

@@ -1,7 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '../../resources/object.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -45,8 +45,7 @@ async function ensureOwn(access: SandboxAccess, conversation: Conversation, sign
   const { owner, templateName } = conversation.spec;
   let sandbox = access.store.get(namespace, name);
   if (sandbox === undefined) {
-    // For one that is gone, and that only the cache still shows, it would be collected and made again, over and over.
-    if (!(await isStored(access, conversation, signal))) return undefined;
+    if (!(await stillNeeds(access, conversation, signal))) return undefined;
     try {
       sandbox = await access.client.create(
         sandboxes,
@@ -66,10 +65,15 @@ async function ensureOwn(access: SandboxAccess, conversation: Conversation, sign
   return isOwnedBy(sandbox, conversation) && sandbox.metadata.deletionTimestamp === undefined ? sandbox : undefined;
 }
 
-async function isStored({ client }: SandboxAccess, { metadata }: Conversation, signal: AbortSignal): Promise<boolean> {
+/**
+ * Whether it is there and has not had its sandbox, as the API server knows it. For one that is gone, and that only the cache still
+ * shows, a sandbox would be collected and made again, over and over; one that had its sandbox would begin its start a second time.
+ */
+async function stillNeeds({ client }: SandboxAccess, { metadata }: Conversation, signal: AbortSignal): Promise<boolean> {
   try {
     const stored = await client.get(conversations, metadata.namespace, metadata.name, { signal });
-    return stored.metadata.uid === metadata.uid && stored.metadata.deletionTimestamp === undefined;
+    const same = stored.metadata.uid === metadata.uid && stored.metadata.deletionTimestamp === undefined;
+    return same && startStatusOf(stored) === 'WORKING';
   } catch (error) {
     if (isNotFound(error)) return false;
     throw error;
