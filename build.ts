@@ -7,11 +7,11 @@ import { build, type Plugin } from 'esbuild';
  */
 const leanClientLibrary: Plugin = {
   name: 'lean-client-library',
-  setup({ onResolve, resolve }) {
-    onResolve({ filter: /./ }, async ({ path, pluginData, ...rest }) => {
+  setup(bundle) {
+    bundle.onResolve({ filter: /./ }, async ({ path, pluginData, ...rest }) => {
       if (pluginData === leanClientLibrary || rest.kind === 'entry-point') return undefined;
       if (!/@kubernetes[/\\]client-node/.test(`${rest.importer} ${path}`)) return undefined;
-      const found = await resolve(path, { ...rest, pluginData: leanClientLibrary });
+      const found = await bundle.resolve(path, { ...rest, pluginData: leanClientLibrary });
       return { ...found, sideEffects: false };
     });
   },
