@@ -1,7 +1,7 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test simulate lint build crds conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test simulate lint build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -29,6 +29,12 @@ build: $(built) ## Bundle into dist/
 
 crds: $(installed) ## Generate crds/ from the schemas in src/resources
 	npm run --silent crds
+
+images: $(built) ## Build both images with docker, podman or buildah (REGISTRY, TAG, OFFLINE=1, ARCHIVES; see images/build)
+	@images/build
+
+manifests: crds ## Generate what follows from the chart: its CRDs, manifests/, docs/values.md
+	@node helm/tools/generate.ts
 
 conformance: $(installed) ## The cases of test/conformance on a real API server (of KUBECONFIG, else built and started here)
 	@test/conformance/run
