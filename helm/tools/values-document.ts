@@ -30,7 +30,13 @@ export interface Value {
   readonly description: string;
 }
 
-const text = (comment: string | null | undefined): string => (comment ?? '').replaceAll(/\s*\n\s*/g, ' ').trim();
+/** The paragraph right before the value: what stands further above, apart, is about the file. */
+const text = (comment: string | null | undefined): string =>
+  (comment ?? '')
+    .split(/\n\s*\n/)
+    .at(-1)
+    ?.replaceAll(/\s*\n\s*/g, ' ')
+    .trim() ?? '';
 
 /** Every value of values.yaml in its order; what the schema leaves open is one value as a whole. */
 export function chartValues(): { readonly values: readonly Value[]; readonly groups: ReadonlyMap<string, string> } {
