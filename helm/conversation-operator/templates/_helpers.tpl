@@ -110,6 +110,9 @@ topologySpreadConstraints:
 {{- define "co.podSecurity" -}}
 runAsNonRoot: true
 seccompProfile: { type: RuntimeDefault }
+{{- with .Values.podSecurityContext }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{- define "co.containerSecurity" -}}
