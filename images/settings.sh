@@ -22,7 +22,7 @@ choose_tool() {
     esac
     return
   done
-  fail "no tool that builds images works here (${wanted:-docker with its daemon, podman or buildah}); on Debian: apt-get install buildah"
+  fail "no tool that builds images works here${wanted:+ (IMAGE_TOOL=$wanted)}: docker with its daemon, podman or buildah is needed; on Debian: apt-get install buildah"
 }
 
 build_image() { # CONTAINERFILE NAME [ARGUMENT]...
