@@ -29,7 +29,13 @@ build_image() { # CONTAINERFILE NAME [ARGUMENT]...
   local file=$1 name=$2
   shift 2
   case $tool in
-    buildah) buildah build --layers=false -f "$file" -t "$name" "$@" "$root" ;;
+    buildah)
+      local old
+      old=$(buildah images -q "$name" 2>/dev/null || true)
+      buildah build --layers=false -f "$file" -t "$name" "$@" "$root"
+      # With the storage driver vfs each image is a whole copy: the one that has lost its name goes.
+      if [ -n "$old" ] && [ "$old" != "$(buildah images -q "$name")" ]; then buildah rmi "$old" || true; fi
+      ;;
     *) "$tool" build -f "$file" -t "$name" "$@" "$root" ;;
   esac
 }
