@@ -32,7 +32,7 @@ build_image() { # CONTAINERFILE NAME [ARGUMENT]...
     buildah)
       local old
       old=$(buildah images -q "$name" 2>/dev/null || true)
-      buildah build --layers=false -f "$file" -t "$name" "$@" "$root"
+      buildah build --layers=false -f "$file" -t "$name" "$@" "$root" || return
       # With the storage driver vfs each image is a whole copy: the one that has lost its name goes.
       if [ -n "$old" ] && [ "$old" != "$(buildah images -q "$name")" ]; then buildah rmi "$old" || true; fi
       ;;
