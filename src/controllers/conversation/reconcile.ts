@@ -22,10 +22,11 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
+import { troubleIn } from '../sandbox/trouble.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
 import { ensureSandbox, findSandbox } from './sandbox-of.ts';
-import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition } from './start.ts';
+import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition, withTrouble } from './start.ts';
 
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;
@@ -164,12 +165,13 @@ export class ConversationReconciler {
       case 'ERROR':
         throw new StartFailure(view.reason, view.message);
       case 'RUNNING':
+        scope.status = withTrouble(scope.status, undefined);
         return scope.sandbox === undefined ? undefined : agentEndpointOf(scope.sandbox, this.#options.keys);
       case 'STARTING':
       case 'PAUSED':
         if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
         // The step's time runs only while there is a sandbox to take it in.
-        scope.status = withDeadline(scope.status, undefined);
+        scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
         return undefined;
     }
   }

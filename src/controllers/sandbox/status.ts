@@ -15,6 +15,8 @@ export interface SandboxProgress {
   /** Whether it is meant to run. */
   readonly wanted: boolean;
   readonly interrupted?: readonly string[] | undefined;
+  /** It waits for what is none of its doing: that time does not count as starting. */
+  readonly held?: boolean;
   /** It is sure that it has no pod and gets none: its slot is free from here on. */
   readonly released?: boolean;
 }
@@ -59,7 +61,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const stops = !wanted && old.pausedAt === undefined;
   const lastStop = stops ? { reason, ...(old.lastContainerID === undefined ? {} : { containerID: old.lastContainerID }) } : old.lastStop;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
-  const starting = wanted && !ready && failed === undefined;
+  const starting = wanted && !ready && failed === undefined && progress.held !== true;
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
