@@ -1,7 +1,6 @@
 import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
 import { isOwnedBy } from '../../resources/object.ts';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { retainedLabel } from './claim.ts';
 import { Patience, TroubleCode, type Trouble } from './trouble.ts';
 
 /** What a claim of the sandbox's name is to the sandbox. */
@@ -14,12 +13,11 @@ export type ClaimTitle =
   | 'foreign';
 
 export function titleTo(claim: PersistentVolumeClaim, sandbox: Sandbox): ClaimTitle {
-  const { deletionTimestamp, ownerReferences, labels, annotations } = claim.metadata;
+  const { deletionTimestamp, ownerReferences = [], annotations } = claim.metadata;
   if (deletionTimestamp !== undefined) return 'going';
   if (isOwnedBy(claim, sandbox)) return 'own';
-  if (ownerReferences?.some(({ kind }) => kind === sandboxes.kind) === true) return 'going';
-  const retained = labels?.[retainedLabel] === 'true' && (ownerReferences ?? []).length === 0;
-  return retained && annotations?.[ownerAnnotation] === sandbox.spec.owner ? 'own' : 'foreign';
+  if (ownerReferences.some(({ kind }) => kind === sandboxes.kind)) return 'going';
+  return ownerReferences.length === 0 && annotations?.[ownerAnnotation] === sandbox.spec.owner ? 'own' : 'foreign';
 }
 
 export const volumeNameTaken = (name: string): Trouble => ({
@@ -29,7 +27,7 @@ export const volumeNameTaken = (name: string): Trouble => ({
 });
 
 /** A claim is bound in seconds, or something is wrong: with a late binding class the scheduler says nothing for ten minutes. */
-export const bindingMs = 10_000;
+export const bindingMs = 20_000;
 
 /** What is wrong with the claim of a sandbox whose pod does not run. */
 export function claimTrouble(claim: PersistentVolumeClaim, pod: Pod, now: number): Trouble | undefined {

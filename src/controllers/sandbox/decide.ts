@@ -5,7 +5,7 @@ import { agentContainerOf, durationMs, type SandboxTemplate } from '../../resour
 import { bindingMs, claimTrouble, titleTo, volumeNameTaken, volumeNotBound } from './claim-trouble.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
 import { isOnLostNode, nodeLost, podTrouble } from './pod-trouble.ts';
-import { Patience, TroubleCode, isOver, isRefusalCode, type Trouble } from './trouble.ts';
+import { Patience, TroubleCode, isOver, isRefusalCode, isTroubleCode, type Trouble } from './trouble.ts';
 
 export const SandboxFailure = {
   templateNotFound: 'TemplateNotFound',
@@ -44,6 +44,8 @@ export type SandboxStep =
   | { readonly kind: 'stopped' }
   | { readonly kind: 'fail'; readonly code: string; readonly message: string };
 
+type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
+
 /** A template applied together with its first sandbox may reach us a little later. */
 const templateGraceMs = 5_000;
 const defaultStartDeadlineMs = 5 * 60_000;
@@ -68,7 +70,7 @@ const nextLook = (...inMs: readonly number[]): { readonly requeueAfterMs?: numbe
 };
 
 /** A pod that goes, while the sandbox is meant to run. Until it has gone there can be no other one. */
-function decideEnding({ sandbox, now }: ObservedSandbox, pod: Pod, deletionTimestamp: string, hasRun: boolean): SandboxStep {
+function decideEnding({ sandbox, now }: ObservedSandbox, pod: Pod, deletionTimestamp: string, hasRun: boolean): WaitStep {
   const { phase, reason: told } = viewOfSandbox(sandbox);
   const unendedInMs = Date.parse(deletionTimestamp) + unendedMs - now;
   const held = hasRun ? { held: true } : {};
@@ -106,8 +108,11 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   const deadlineMs = template === undefined ? defaultStartDeadlineMs : durationMs(template.spec.startDeadline);
   const overdue = startingFor >= deadlineMs;
   const hasRun = sandbox.status?.lastContainerID !== undefined;
-  if (pod?.metadata.deletionTimestamp !== undefined && (hasRun || !overdue)) {
-    return decideEnding(observed, pod, pod.metadata.deletionTimestamp, hasRun);
+  if (pod?.metadata.deletionTimestamp !== undefined) {
+    const ending = decideEnding(observed, pod, pod.metadata.deletionTimestamp, hasRun);
+    if (!overdue || hasRun) return ending;
+    const code = isTroubleCode(ending.reason) ? ending.reason : SandboxFailure.startDeadlineExceeded;
+    return { kind: 'fail', code, message: ending.message };
   }
   if (pod !== undefined && !isOwnedBy(pod, sandbox)) {
     const message = 'Waiting for a pod of the same name to go.';
@@ -123,7 +128,10 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     if (startingFor < templateGraceMs) {
       return { kind: 'wait', reason: SandboxFailure.templateNotFound, message: 'Waiting for its template.', requeueAfterMs: 1_000 };
     }
-    return { kind: 'fail', code: SandboxFailure.templateNotFound, message: `There is no sandbox template ${sandbox.spec.templateName}.` };
+    const message = `There is no sandbox template ${sandbox.spec.templateName}.`;
+    return isOver(Patience.ofFiles, { hasRun, overdue })
+      ? { kind: 'fail', code: SandboxFailure.templateNotFound, message }
+      : { kind: 'wait', reason: SandboxFailure.templateNotFound, message, requeueAfterMs: deadlineMs - startingFor };
   }
   const trouble = troubleOf(observed);
   if (trouble !== undefined && isOver(trouble.patience, { hasRun, overdue })) {

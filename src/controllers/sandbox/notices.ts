@@ -1,7 +1,7 @@
 import type { EventDetails } from '../../kube/events.ts';
 import type { PersistentVolumeClaim } from '../../resources/core.ts';
+import { isOwnedBy } from '../../resources/object.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { retainedLabel } from './claim.ts';
 import { TroubleCode, isTroubleCode } from './trouble.ts';
 
 /** What to tell of a sandbox whose volume has just been created. */
@@ -18,7 +18,7 @@ export function noticeOfPod(sandbox: Sandbox, claim: PersistentVolumeClaim | und
     return { type: 'Warning', reason: SandboxReason.podLost, message: 'Its pod is gone; it gets a new one on the same volume.' };
   }
   const older = claim !== undefined && Date.parse(claim.metadata.creationTimestamp) < Date.parse(sandbox.metadata.creationTimestamp);
-  if (!older || claim.metadata.labels?.[retainedLabel] !== 'true' || sandbox.status?.lastContainerID !== undefined) return undefined;
+  if (!older || isOwnedBy(claim, sandbox) || sandbox.status?.lastContainerID !== undefined) return undefined;
   return {
     type: 'Normal',
     reason: 'VolumeReused',

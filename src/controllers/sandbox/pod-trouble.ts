@@ -116,6 +116,8 @@ export const nodeLost = (message: string): Trouble => ({ code: TroubleCode.nodeL
 
 /** Why a pod does not come up, or undefined when nothing speaks against waiting. */
 export function podTrouble(pod: Pod): Trouble | undefined {
+  // It has ended, and says itself why: how its containers fared before does not matter.
+  if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
   if (isOnLostNode(pod)) return nodeLost('Its node does not answer; it goes on when the node is back, or is replaced.');
   // Init containers are to end; but for those that are restarted always, which run beside the others.
   const sidecars = new Set(

@@ -32,12 +32,12 @@ const keysOf = (list: string): string =>
 const patterns: readonly Pattern[] = [
   {
     code: TroubleCode.admissionUnavailable,
-    said: /failed calling webhook "([^"]*)"/,
+    said: /failed calling webhook "|admission webhook "[^"]*" does not support dry run/,
     text: (what) => `The cluster could not check the ${what}: one of its admission webhooks does not answer.`,
   },
   {
     code: TroubleCode.admissionDenied,
-    said: /admission webhook "[^"]*" (?:denied the request|does not support dry run)/,
+    said: /admission webhook "[^"]*" denied the request/,
     text: (what) => `An admission webhook of the cluster refuses the ${what}.`,
   },
   {
