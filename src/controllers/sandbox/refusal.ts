@@ -2,7 +2,7 @@ import { ApiError } from '../../kube/errors.ts';
 import { Patience, TroubleCode, type Trouble } from './trouble.ts';
 
 /** What the API server was asked to create. */
-export type Creature = 'pod' | 'volume';
+export type Creature = 'pod' | 'volume' | 'sandbox';
 
 export interface Refusal extends Trouble {
   /** The API server's own words: for logs and Events, which the platform's people read, never for clients. */
@@ -83,7 +83,7 @@ const patterns: readonly Pattern[] = [
   },
   {
     code: TroubleCode.permissionDenied,
-    said: /cannot create resource "[^"]*"/,
+    said: /cannot (?:create|patch) resource "[^"]*"/,
     text: (what) => `The operator has no right to create the ${what}.`,
   },
   {
@@ -118,7 +118,8 @@ export function refusalOf(error: unknown, what: Creature): Refusal | undefined {
     const match = pattern.exec(said);
     if (match !== null) return { code, message: text(what, match), patience: Patience.untilDeadline, said };
   }
-  if (error.status === 403)
+  // A sandbox is not made of a template: whatever is wrong with one, the cluster's admission says so, or its definitions are others.
+  if (error.status === 403 || (what === 'sandbox' && error.status < 500))
     return { code: TroubleCode.creationForbidden, message: `The cluster refuses the ${what}.`, patience: Patience.untilDeadline, said };
   if (error.status === 422 || error.status === 400 || error.status === 413)
     return { code: TroubleCode.templateInvalid, message: invalidText(what, error), patience: Patience.ofFiles, said };

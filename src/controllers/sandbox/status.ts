@@ -15,10 +15,10 @@ export interface SandboxProgress {
   /** Whether it is meant to run. */
   readonly wanted: boolean;
   readonly interrupted?: readonly string[] | undefined;
-  /** It waits for what is none of its doing: that time does not count as starting. */
-  readonly held?: boolean;
   /** It is sure that it has no pod and gets none: its slot is free from here on. */
   readonly released?: boolean;
+  /** It waits for what is none of its doing: that time does not count as starting. */
+  readonly held?: boolean;
 }
 
 const condition = (

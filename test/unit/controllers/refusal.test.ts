@@ -324,3 +324,34 @@ it.each([
 it('asks again soon at first, then less and less often, and always within 15 s', () => {
   expect([0, 2_000, 20_000, 60_000, 3_600_000].map(retryAfterMs)).toEqual([1_000, 1_000, 5_000, 15_000, 15_000]);
 });
+
+it.each([
+  [
+    'a quota of sandboxes',
+    answer(
+      403,
+      'Forbidden',
+      'sandboxes.conversation-operator.dev "sbx-1" is forbidden: exceeded quota: objects, requested: count/sandboxes.conversation-operator.dev=1, used: count/sandboxes.conversation-operator.dev=9, limited: count/sandboxes.conversation-operator.dev=9',
+    ),
+    'ResourceQuotaExceeded',
+    "The namespace's resource quota objects has no room for the sandbox: count/sandboxes.conversation-operator.dev.",
+  ],
+  [
+    'a role without the right to it',
+    answer(
+      403,
+      'Forbidden',
+      'sandboxes.conversation-operator.dev "sbx-1" is forbidden: User "x" cannot patch resource "sandboxes" in API group "conversation-operator.dev" in the namespace "a"',
+    ),
+    'PermissionDenied',
+    'The operator has no right to create the sandbox.',
+  ],
+  [
+    'definitions of another version',
+    answer(422, 'Invalid', 'Sandbox.conversation-operator.dev "sbx-1" is invalid: spec.region: Required value'),
+    'CreationForbidden',
+    'The cluster refuses the sandbox.',
+  ],
+])('of a sandbox: %s', (_sentence, error, code, message) => {
+  expect(refusalOf(error, 'sandbox')).toMatchObject({ code, message, patience: 'until-deadline' });
+});
