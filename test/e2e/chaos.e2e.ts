@@ -117,8 +117,11 @@ describe('while starts run', () => {
     await Promise.all(started.map((id) => up.call('DELETE', `/api/v1/app-conversations/${id}`)));
   }, 60_000);
 
-  /** Three starts are under way when it happens, and three more come while it does. */
-  async function endure(happens: () => Promise<void>): Promise<void> {
+  /**
+   * Three starts are under way when it happens, and three more come while it does. Through a forwarded port a read ends with the pod
+   * that it goes to, so that reads are looked at where the Service itself is reached.
+   */
+  async function endure(happens: () => Promise<void>, { readable = ofOwnCluster } = {}): Promise<void> {
     const readsBefore = { answers: reads.answers, failures: reads.failures.length };
     const begin = () => Array.from({ length: 3 }, () => startPersistently(up, '```sh\necho once >>runs.txt\n```'));
     const before = begin();
@@ -129,15 +132,15 @@ describe('while starts run', () => {
     started.push(...tasks.map((task) => task.app_conversation_id ?? ''));
     expect(tasks.map(({ status, error }) => [status, error])).toEqual(tasks.map(() => ['READY', null]));
     expect(reads.answers).toBeGreaterThan(readsBefore.answers);
-    // Through a forwarded port a read ends with the pod that it goes to.
-    if (ofOwnCluster) expect(reads.failures.slice(readsBefore.failures)).toEqual([]);
+    if (readable) expect(reads.failures.slice(readsBefore.failures)).toEqual([]);
     expect(agents.mostAtOnce).toBeLessThanOrEqual(limit);
   }
 
   it('the leading operator is deleted', () => endure(deleteLeader), 300_000);
   it('a gateway is deleted', () => endure(deleteGateway), 300_000);
   it('the node is drained', () => endure(drainNode), 300_000);
-  (ofOwnCluster ? it : it.skip)('the kubelet is restarted', () => endure(restartKubelet), 300_000);
+  // Until it has asked its pods anew, none of them is ready for this version's kubelet, and no other node has a gateway here.
+  (ofOwnCluster ? it : it.skip)('the kubelet is restarted', () => endure(restartKubelet, { readable: false }), 300_000);
   (ofOwnCluster ? it : it.skip)('the API server is down for 10 s', () => endure(stopApiServer), 300_000);
 
   it('no start is lost or doubled', async () => {

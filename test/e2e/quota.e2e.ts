@@ -74,9 +74,10 @@ describe('a quota of three', () => {
     await setLimit(starts);
     const others = ids.filter((id) => id !== kept?.id);
     const back = await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, withinMs)));
-    const numbers = await Promise.all(
-      back.map(({ sandbox_id: sandbox }) => up.inSandbox(sandbox ?? '', 'cat /workspace/project/number.txt')),
-    );
+    // One that made room before it came to its message does what that says now.
+    const number = ({ sandbox_id: sandbox }: { readonly sandbox_id: string | null }) =>
+      eventually('its file', () => up.inSandbox(sandbox ?? '', 'cat /workspace/project/number.txt'), withinMs);
+    const numbers = await Promise.all(back.map(number));
     expect(new Set(numbers).size).toBe(others.length);
     expect(await up.conversation(kept?.id ?? '')).toMatchObject({ sandbox_status: 'PAUSED', sandbox_status_reason: 'user' });
   }, 180_000);
