@@ -11,8 +11,6 @@ const config: Config = {
   // One installation, so one part after the other.
   maxWorkers: 1,
   testTimeout: 120_000,
-  // A test that has failed half-way may leave something behind that would never end.
-  forceExit: true,
 };
 
 export default config;

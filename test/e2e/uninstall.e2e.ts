@@ -41,6 +41,9 @@ describe('an uninstall', () => {
         `--namespace ${facts.namespace} get deployments,services,serviceaccounts -l app.kubernetes.io/instance=${release} -o name`,
       ),
     ).toBe('');
+    // Helm waits for what it has made, not for what became of it; a gateway that still ends would get the next one's requests.
+    const ofRelease = `get pods -l app.kubernetes.io/instance=${release} -o name`;
+    await eventually('its pods to be gone', async () => (await kubectl(`--namespace ${facts.namespace} ${ofRelease}`)) === '', withinMs);
     expect(await belongings()).toBe(before);
     expect(await up.inSandbox(sandbox, 'cat /workspace/project/kept.txt')).toBe('kept');
   }, 180_000);
