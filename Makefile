@@ -1,7 +1,7 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test simulate lint build crds conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test e2e simulate lint build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -19,6 +19,9 @@ run: $(built) ## Start everything on this machine: control plane, operator, gate
 test: $(built) lint ## Lint, types and every test that needs no cluster
 	npm test --silent
 
+e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else started here; see test/e2e/run)
+	@test/e2e/run
+
 simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core
 	@node test/simulation/main.ts --seeds $(or $(SEEDS),2000) --first-seed $(or $(FIRST_SEED),1)
 
@@ -29,6 +32,12 @@ build: $(built) ## Bundle into dist/
 
 crds: $(installed) ## Generate crds/ from the schemas in src/resources
 	npm run --silent crds
+
+images: $(built) ## Build both images with docker, podman or buildah (REGISTRY, TAG, OFFLINE=1, ARCHIVES; see images/build)
+	@images/build
+
+manifests: crds ## Generate what follows from the chart: its CRDs, manifests/, docs/values.md
+	@node helm/tools/generate.ts
 
 conformance: $(installed) ## The cases of test/conformance on a real API server (of KUBECONFIG, else built and started here)
 	@test/cluster/with-control-plane conformance test/conformance/run

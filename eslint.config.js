@@ -44,6 +44,9 @@ export default tseslint.config(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
     },
   },
-  { files: ['eslint.config.js', 'jest.config.ts', 'test/support/*-reporter.ts'], rules: { 'import-x/no-default-export': 'off' } },
+  {
+    files: ['eslint.config.js', '**/jest.config.ts', 'test/support/*-reporter.ts', 'test/e2e/support/{setup,teardown,sequencer}.ts'],
+    rules: { 'import-x/no-default-export': 'off' },
+  },
   { files: ['eslint.config.js'], ...tseslint.configs.disableTypeChecked },
 );

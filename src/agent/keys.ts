@@ -13,19 +13,28 @@ const minMasterKeyBytes = 32;
  * that time, not a secret) and hands it in here; putting a new master key in front changes the keys of new sandboxes only.
  */
 export class SandboxKeys {
-  readonly #masterKeys: ReadonlyMap<string, Buffer>;
-  /** Names the master key that new sandboxes use. Tells nothing about the key itself. */
-  readonly currentKeyId: string;
+  #masterKeys: ReadonlyMap<string, Buffer> = new Map();
+  #currentKeyId = '';
 
   /** The first master key is the current one, the others are those that living sandboxes were made under. */
   constructor(masterKeys: readonly Buffer[]) {
+    this.replace(masterKeys);
+  }
+
+  /** Names the master key that new sandboxes use. Tells nothing about the key itself. */
+  get currentKeyId(): string {
+    return this.#currentKeyId;
+  }
+
+  /** Goes on with other master keys, under the rules of the constructor. Throws, and goes on as before, when they can't be used. */
+  replace(masterKeys: readonly Buffer[]): void {
     const [current] = masterKeys;
     if (current === undefined) throw new Error('at least one master key is needed');
     if (masterKeys.some(({ length }) => length < minMasterKeyBytes)) {
       throw new Error(`a master key has to have at least ${minMasterKeyBytes} bytes`);
     }
     this.#masterKeys = new Map(masterKeys.map((key) => [keyIdOf(key), key]));
-    this.currentKeyId = keyIdOf(current);
+    this.#currentKeyId = keyIdOf(current);
   }
 
   /** What clients show to the agent in `X-Session-API-Key`. Throws when `keyId` names no master key that is known. */

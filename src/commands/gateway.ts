@@ -20,10 +20,11 @@ export async function gateway(version: string): Promise<void> {
   const stopped = interrupted();
   const logger = loggerOf(config);
   const runtime = createRuntime(logger);
-  const keys = mountedMasterKeys(config.MASTER_KEY_FILES);
   const { connection, namespace: ownNamespace } = await loadConnection({});
   const namespace = config.NAMESPACE ?? ownNamespace;
   await using stack = new AsyncDisposableStack();
+  const { keys, close } = mountedMasterKeys({ files: config.MASTER_KEY_FILES, logger });
+  stack.defer(close);
 
   const { client, transport } = connect(connection, runtime);
   stack.defer(() => transport.close());
@@ -47,6 +48,7 @@ export async function gateway(version: string): Promise<void> {
     host: config.HOST,
     port: config.PORT,
     legacyApi: config.LEGACY_API,
+    drainMs: config.DRAIN_SECONDS * 1000,
     clock: runtime.clock,
     logger,
     metrics: runtime.metrics,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SandboxKeys } from '../agent/keys.ts';
+import type { Logger } from '../observability/logger.ts';
 import { CommandError, systemCodeOf } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 
@@ -15,17 +16,52 @@ export function localMasterKey(folder: DataFolder): SandboxKeys {
   return new SandboxKeys([key]);
 }
 
-/** Master keys from mounted files, the current one first. */
-export function mountedMasterKeys(files: readonly string[]): SandboxKeys {
-  const keys = files.map((file) => {
+/** A Secret reaches its mounts about a minute after a change, so a look this often loses no time. */
+const reloadIntervalMs = 10_000;
+
+export interface MountedMasterKeysOptions {
+  /** The current one first. */
+  readonly files: readonly string[];
+  readonly logger: Logger;
+  readonly intervalMs?: number;
+}
+
+/** Master keys from mounted files, which are read again when they change. Files that can't be used later leave the keys as they are. */
+export function mountedMasterKeys({ files, logger, intervalMs = reloadIntervalMs }: MountedMasterKeysOptions) {
+  let known = readAll(files);
+  const keys = keysOf(known);
+  let problem: string | undefined;
+  const timer = setInterval(() => {
+    try {
+      const now = readAll(files);
+      if (now.some((key, index) => known[index]?.equals(key) !== true)) {
+        keys.replace(now);
+        known = now;
+        logger.info('master keys changed', { currentKeyId: keys.currentKeyId });
+      }
+      problem = undefined;
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (message !== problem) logger.error('master keys can not be read again; the old ones stay in use', { error: message });
+      problem = message;
+    }
+  }, intervalMs);
+  timer.unref();
+  return { keys, close: () => clearInterval(timer) };
+}
+
+const readAll = (files: readonly string[]): readonly Buffer[] =>
+  files.map((file) => {
     try {
       return readFileSync(file);
     } catch (error) {
       throw new CommandError(`MASTER_KEY_FILES: ${file} can't be read (${systemCodeOf(error) ?? String(error)})`, { cause: error });
     }
   });
+
+function keysOf(masterKeys: readonly Buffer[]): SandboxKeys {
   try {
-    return new SandboxKeys(keys);
+    return new SandboxKeys(masterKeys);
   } catch (error) {
     throw new CommandError(`MASTER_KEY_FILES: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }

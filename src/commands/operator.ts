@@ -21,15 +21,17 @@ export async function operator(): Promise<void> {
   const stopped = interrupted();
   const logger = loggerOf(config);
   const runtime = createRuntime(logger);
-  const keys = mountedMasterKeys(config.MASTER_KEY_FILES);
   const { connection, namespace: ownNamespace } = await loadConnection({});
   const namespace = config.NAMESPACE ?? ownNamespace;
+  const scope = config.ALL_NAMESPACES ? {} : { namespace };
   await using stack = new AsyncDisposableStack();
+  const { keys, close } = mountedMasterKeys({ files: config.MASTER_KEY_FILES, logger });
+  stack.defer(close);
 
   const { client, transport } = connect(connection, runtime);
   stack.defer(() => transport.close());
   // Filled while another one leads, so that a handover takes no longer than the lease.
-  const caches = createCaches({ client, namespace, ...runtime });
+  const caches = createCaches({ client, ...scope, ...runtime });
   for (const reflector of reflectorsOf(caches)) {
     reflector.start();
     stack.defer(() => reflector.stop());
@@ -60,7 +62,7 @@ export async function operator(): Promise<void> {
         agent,
         keys,
         gitHosts: config.GIT_HOSTS,
-        namespace,
+        ...scope,
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
       });
       await work.start(signal);
@@ -72,7 +74,7 @@ export async function operator(): Promise<void> {
   const elections = (async () => {
     while (!stop.signal.aborted) await election.run(stop.signal);
   })();
-  logger.info('operator started', { namespace, server: connection.server });
+  logger.info('operator started', { namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
   const signal = await stopped;
   logger.info('stopping', { signal });
   stop.abort(new Error('the process is stopping'));

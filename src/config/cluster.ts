@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { operating, port, readEnvironment, seconds, shared } from './environment.ts';
+import { flag, operating, port, readEnvironment, seconds, shared } from './environment.ts';
 
 const cluster = {
   ...shared,
@@ -14,6 +14,8 @@ const operatorSchema = z
   .object({
     ...cluster,
     ...operating,
+    /** Work in every namespace, not in one; the lease stays in NAMESPACE. */
+    ALL_NAMESPACES: flag(false),
     /** Of /alive and /ready. */
     HEALTH_PORT: port(8081),
     /** The name of this process among those that want to lead; by default the host's. */
@@ -34,7 +36,13 @@ const operatorSchema = z
     error: 'must be more than 1.2 times LEASE_RETRY_PERIOD_SECONDS',
   });
 
-const gatewaySchema = z.object({ ...cluster, HOST: z.string().default('0.0.0.0'), PORT: port(3000) });
+const gatewaySchema = z.object({
+  ...cluster,
+  HOST: z.string().default('0.0.0.0'),
+  PORT: port(3000),
+  /** How long it goes on after it was told to end and /ready says no, so that nobody sends it requests any more when it stops. */
+  DRAIN_SECONDS: z.coerce.number('must be a number of seconds').min(0).max(15, 'must be at most 15').default(0),
+});
 
 /** The settings of `conversation-operator operator`. */
 export type OperatorConfig = z.output<typeof operatorSchema>;

@@ -73,7 +73,7 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
 
 async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
   // Imported only here and only when needed: it takes 150 ms.
-  const { KubeConfig } = await import('@kubernetes/client-node');
+  const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
   const merged = new KubeConfig();
   for (const [index, file] of files.entries()) {
     const config = index === 0 ? merged : new KubeConfig();

@@ -283,7 +283,9 @@ export class Reflector<T extends KubeObject> {
     this.#failures++;
     // An expired version is an ordinary thing after a long break, and a new list mends it: no wait for the first.
     const delayMs = cause === 'expired' && this.#failures === 1 ? 0 : backoffDelayMs(backoff, this.#failures, random);
-    this.#logger[cause === 'refused' ? 'warn' : 'debug']('Watch is begun again', { cause, delayMs, error });
+    // Before the first list nothing works, and whoever looks for the reason looks here.
+    if (!this.#synced) this.#logger.warn('The first list failed and is asked for again', { cause, delayMs, error });
+    else this.#logger[cause === 'refused' ? 'warn' : 'debug']('Watch is begun again', { cause, delayMs, error });
     try {
       await sleep(clock, delayMs, this.#abort.signal);
     } catch {

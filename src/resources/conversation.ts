@@ -108,8 +108,12 @@ export const conversationStatusSchema = z.object({
     .object({
       status: z.enum(startStatuses),
       transitions: z.array(transitionSchema).max(8).meta({ description: 'Every status the start has had, oldest first.' }),
-      errorCode: z.string().max(64).optional().meta({ description: 'A stable code; see docs/reasons.md.' }),
-      error: z.string().max(2048).optional().meta({ description: 'What went wrong, in words that are safe to show to the owner.' }),
+      errorCode: z
+        .string()
+        .max(64)
+        .optional()
+        .meta({ description: 'Why it is in ERROR or, before that, what keeps it waiting: a stable code, see docs/reasons.md.' }),
+      error: z.string().max(2048).optional().meta({ description: 'The same in words that are safe to show to the owner.' }),
       deadline: timestamp().optional().meta({ description: 'When the present step counts as failed.' }),
     })
     .optional(),

@@ -3,13 +3,9 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { isDeepStrictEqual } from 'node:util';
-import { z } from 'zod';
-import { conversationSchema } from '../../src/gateway/views/conversation.ts';
-import { startTaskSchema, type StartTask } from '../../src/gateway/views/start-task.ts';
-import { eventually } from './eventually.ts';
+import { RestUser } from './rest-user.ts';
 
-export type ConversationRecord = z.output<typeof conversationSchema>;
+export { saying } from './rest-user.ts';
 
 export const program = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
@@ -20,23 +16,16 @@ export interface UpOptions {
   readonly readyMs?: number;
 }
 
-export interface Answer {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: unknown;
-}
-
 /** The built program in a process of its own, as `make run` starts it. */
-export class Installation {
+export class Installation extends RestUser {
   readonly dataDir: string;
   readonly #process: ChildProcess;
   readonly #exited: Promise<number | null>;
   readonly #own: boolean;
   output = '';
-  url = '';
-  key = '';
 
   private constructor(dataDir: string, own: boolean, child: ChildProcess) {
+    super();
     this.dataDir = dataDir;
     this.#own = own;
     this.#process = child;
@@ -83,62 +72,6 @@ export class Installation {
     this.key = readFileSync(join(this.dataDir, 'api-key'), 'utf8').trim();
   }
 
-  /** A call to the REST service with the first key. */
-  async call(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
-    const response = await fetch(`${this.url}${path}`, {
-      method,
-      headers: { Authorization: `Bearer ${this.key}`, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text === '' ? undefined : (JSON.parse(text) as unknown) };
-  }
-
-  /** Starts a conversation; throws when it is not accepted. */
-  async start(text: string, more: object = {}): Promise<StartTask> {
-    const { status, body } = await this.call('POST', '/api/v1/app-conversations', { ...saying(text), ...more });
-    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
-    return startTaskSchema.parse(body);
-  }
-
-  async startTask(id: string): Promise<StartTask> {
-    const { body } = await this.call('GET', `/api/v1/app-conversations/start-tasks?ids=${id}`);
-    const [task] = z.array(startTaskSchema).parse(body);
-    if (task === undefined) throw new Error(`there is no start task ${id}`);
-    return task;
-  }
-
-  /** The start task once it is READY or in ERROR. */
-  over(id: string, timeoutMs?: number): Promise<StartTask> {
-    return eventually(
-      `start ${id} READY or ERROR`,
-      async () => {
-        const task = await this.startTask(id);
-        return ['READY', 'ERROR'].includes(task.status) && task;
-      },
-      timeoutMs,
-    );
-  }
-
-  async conversation(id: string): Promise<ConversationRecord> {
-    const { body } = await this.call('GET', `/api/v1/app-conversations?ids=${id}`);
-    const [record] = z.array(conversationSchema).parse(body);
-    if (record === undefined) throw new Error(`there is no conversation ${id}`);
-    return record;
-  }
-
-  /** The conversation once it has these values. */
-  reaches(id: string, values: Partial<ConversationRecord>, timeoutMs?: number): Promise<ConversationRecord> {
-    return eventually(
-      `${id} to have ${JSON.stringify(values)}`,
-      async () => {
-        const record: ConversationRecord = await this.conversation(id);
-        return isDeepStrictEqual({ ...record, ...values }, record) && record;
-      },
-      timeoutMs,
-    );
-  }
-
   /** As a machine that loses power would: nothing is tidied up. */
   async kill(): Promise<void> {
     this.#process.kill('SIGKILL');
@@ -166,5 +99,3 @@ export class Installation {
     });
   }
 }
-
-export const saying = (text: string) => ({ initial_message: { content: [{ type: 'text', text }] } });

@@ -22,10 +22,12 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
+import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
+import { troubleIn } from '../sandbox/trouble.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
 import { ensureSandbox, findSandbox } from './sandbox-of.ts';
-import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition } from './start.ts';
+import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition, withTrouble } from './start.ts';
 
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;
@@ -126,7 +128,12 @@ export class ConversationReconciler {
   async #start(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
     if (scope.startStatus === 'WORKING') {
       const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
-      scope.sandbox = await ensureSandbox(access, scope.stored, signal);
+      try {
+        scope.sandbox = await ensureSandbox(access, scope.stored, signal);
+        scope.status = withTrouble(scope.status, undefined);
+      } catch (error) {
+        scope.status = withTrouble(scope.status, this.#refusal(scope, error));
+      }
       if (scope.sandbox === undefined) {
         this.#checkDeadline(scope);
         return retryMs;
@@ -155,6 +162,14 @@ export class ConversationReconciler {
     return firstPollMs;
   }
 
+  /** Why the cluster takes no sandbox; throws what says nothing about that. */
+  #refusal({ stored }: Scope, error: unknown): Refusal {
+    const refusal = refusalOf(error, 'sandbox');
+    if (refusal === undefined) throw error;
+    this.#options.logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: refusal.code, error });
+    return refusal;
+  }
+
   /** The agent of the sandbox, while the sandbox is RUNNING. Ends the start when that can never be. */
   #runningEndpoint(scope: Scope): AgentEndpoint | undefined {
     const view = viewOfSandbox(scope.sandbox);
@@ -164,12 +179,13 @@ export class ConversationReconciler {
       case 'ERROR':
         throw new StartFailure(view.reason, view.message);
       case 'RUNNING':
+        scope.status = withTrouble(scope.status, undefined);
         return scope.sandbox === undefined ? undefined : agentEndpointOf(scope.sandbox, this.#options.keys);
       case 'STARTING':
       case 'PAUSED':
         if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
         // The step's time runs only while there is a sandbox to take it in.
-        scope.status = withDeadline(scope.status, undefined);
+        scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
         return undefined;
     }
   }
@@ -183,6 +199,8 @@ export class ConversationReconciler {
       scope.status = withDeadline(scope.status, new Date(clock.now() + allowedMs).toISOString());
     } else if (clock.now() > Date.parse(deadline)) {
       if (scope.startStatus === 'WORKING') {
+        const { errorCode, error } = scope.status.start ?? {};
+        if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
         throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation of this id is still in use.');
       }
       throw new StartFailure(
@@ -272,6 +290,9 @@ export class ConversationReconciler {
     if (isDeepStrictEqual(status, before.status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
     const now = startStatusOf({ status });
+    const { errorCode, error = '' } = status.start ?? {};
+    if (!isStartOver(now) && errorCode !== undefined && errorCode !== before.status?.start?.errorCode)
+      events.record(before, { type: 'Warning', reason: errorCode, message: error });
     if (now === startStatusOf(before)) return;
     logger.info('start changed', { conversation: before.metadata.name, status: now, code: status.start?.errorCode });
     if (now === 'ERROR') {

@@ -48,6 +48,13 @@ export function withDeadline(status: ConversationStatus, deadline: string | unde
   return { ...status, start: deadline === undefined ? start : { ...start, deadline } };
 }
 
+/** What keeps the start where it is, or undefined when nothing does; the next status takes it away. */
+export function withTrouble(status: ConversationStatus, trouble: { readonly code: string; readonly message: string } | undefined) {
+  if (status.start === undefined || (status.start.errorCode === trouble?.code && status.start.error === trouble?.message)) return status;
+  const { errorCode: _code, error: _error, ...start } = status.start;
+  return { ...status, start: trouble === undefined ? start : { ...start, errorCode: trouble.code, error: trouble.message } };
+}
+
 const startOf = (status: ConversationStatus): StartState => status.start ?? { status: 'WORKING', transitions: [] };
 
 /** Milliseconds that the start has spent in its present status, given the time of the next one. */

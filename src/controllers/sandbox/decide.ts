@@ -2,7 +2,10 @@ import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
 import { isOwnedBy } from '../../resources/object.ts';
 import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { podTrouble } from './pod-trouble.ts';
+import { bindingMs, claimTrouble, titleTo, volumeNameTaken, volumeNotBound } from './claim-trouble.ts';
+import { isLossCode, podLoss } from './pod-loss.ts';
+import { isOnLostNode, nodeLost, podTrouble } from './pod-trouble.ts';
+import { Patience, TroubleCode, isOver, isRefusalCode, isTroubleCode, type Trouble } from './trouble.ts';
 
 export const SandboxFailure = {
   templateNotFound: 'TemplateNotFound',
@@ -26,13 +29,22 @@ export type SandboxStep =
   /** The agent runs, but has not been seen in this run of its container. */
   | { readonly kind: 'connect-agent'; readonly podIP: string; readonly containerID: string }
   | { readonly kind: 'running'; readonly podIP: string; readonly containerID: string }
-  | { readonly kind: 'wait'; readonly reason: string; readonly message: string; readonly requeueAfterMs?: number }
+  | {
+      readonly kind: 'wait';
+      readonly reason: string;
+      readonly message: string;
+      readonly requeueAfterMs?: number;
+      /** Nothing that it does could end this: the time is not held against it. */
+      readonly held?: boolean;
+    }
   /** A pod that has ended, or was lost, gives way to a new one on the same volume. */
-  | { readonly kind: 'replace-pod'; readonly pod: Pod; readonly message: string }
+  | { readonly kind: 'replace-pod'; readonly pod: Pod; readonly reason: string; readonly message: string }
   /** Ask the agent to stop, then delete the pod. `podIP` is absent when no agent can be running. */
   | { readonly kind: 'stop-agent'; readonly pod: Pod; readonly podIP: string | undefined }
   | { readonly kind: 'stopped' }
   | { readonly kind: 'fail'; readonly code: string; readonly message: string };
+
+type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
 
 /** A template applied together with its first sandbox may reach us a little later. */
 const templateGraceMs = 5_000;
@@ -46,56 +58,131 @@ const agentStatusOf = (pod: Pod, template: SandboxTemplate | undefined) => {
   return statuses.find((status) => status.name === name) ?? statuses[0];
 };
 
-function decideRunning({ sandbox, template, claim, pod, now }: ObservedSandbox): SandboxStep {
+/** A pod whose time to end has been over for so long: its node does not do what it is told. */
+const unendedMs = 30_000;
+/** A node that refuses a pod does so at once: it is not asked again at once. */
+const replaceAfterMs = 5_000;
+
+/** The earliest of some times from now, as far as they are still to come. */
+const nextLook = (...inMs: readonly number[]): { readonly requeueAfterMs?: number } => {
+  const toCome = inMs.filter((ms) => ms > 0);
+  return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
+};
+
+/** A pod that goes, while the sandbox is meant to run. Until it has gone there can be no other one. */
+function decideEnding({ sandbox, now }: ObservedSandbox, pod: Pod, deletionTimestamp: string, hasRun: boolean): WaitStep {
+  const { phase, reason: told } = viewOfSandbox(sandbox);
+  const unendedInMs = Date.parse(deletionTimestamp) + unendedMs - now;
+  const held = hasRun ? { held: true } : {};
+  if (unendedInMs <= 0) {
+    const { code, message } = nodeLost(
+      'Its old pod does not end: its node does not answer. It gets a new one when the node is back, or removed.',
+    );
+    return { kind: 'wait', reason: code, message, ...held };
+  }
+  const loss = podLoss(pod);
+  // Deleted for a reason that is not known: by ourselves, for a pause that is over, unless it was in use until now.
+  const unexpected = isOwnedBy(pod, sandbox) && (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(told));
+  const { code, message } = unexpected ? loss : { code: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
+  return { kind: 'wait', reason: code, message, ...held, ...nextLook(unendedInMs) };
+}
+
+/** What keeps a sandbox from running, as far as it shows in what there is: the most telling first. */
+function troubleOf({ sandbox, claim, pod, now }: ObservedSandbox): Trouble | undefined {
+  if (pod === undefined) {
+    if (claim !== undefined && titleTo(claim, sandbox) === 'foreign') return volumeNameTaken(claim.metadata.name);
+    // What the API server has refused stands nowhere else.
+    const { phase, reason, message } = viewOfSandbox(sandbox);
+    return phase === 'STARTING' && isRefusalCode(reason) ? { code: reason, message, patience: Patience.untilDeadline } : undefined;
+  }
+  const found = podTrouble(pod);
+  const ofClaim = claim === undefined || found?.patience === Patience.none ? undefined : claimTrouble(claim, pod, now);
+  if (found?.code === TroubleCode.volumeNotBound && claim !== undefined && claim.status?.phase !== 'Bound')
+    return ofClaim ?? volumeNotBound(claim);
+  return found ?? ofClaim;
+}
+
+function decideRunning(observed: ObservedSandbox): SandboxStep {
+  const { sandbox, template, claim, pod, now } = observed;
   const startingFor = since(now, sandbox.status?.startingSince);
+  const deadlineMs = template === undefined ? defaultStartDeadlineMs : durationMs(template.spec.startDeadline);
+  const overdue = startingFor >= deadlineMs;
+  const hasRun = sandbox.status?.lastContainerID !== undefined;
   if (pod?.metadata.deletionTimestamp !== undefined) {
-    return { kind: 'wait', reason: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
+    const ending = decideEnding(observed, pod, pod.metadata.deletionTimestamp, hasRun);
+    if (!overdue || hasRun) return ending;
+    const code = isTroubleCode(ending.reason) ? ending.reason : SandboxFailure.startDeadlineExceeded;
+    return { kind: 'fail', code, message: ending.message };
   }
   if (pod !== undefined && !isOwnedBy(pod, sandbox)) {
-    return {
-      kind: 'wait',
-      reason: SandboxReason.waitingForPod,
-      message: 'Waiting for a pod of the same name to go.',
-      requeueAfterMs: 2_000,
-    };
+    const message = 'Waiting for a pod of the same name to go.';
+    return overdue
+      ? {
+          kind: 'fail',
+          code: SandboxFailure.startDeadlineExceeded,
+          message: 'A pod of the same name, which is not its own, did not go in time.',
+        }
+      : { kind: 'wait', reason: SandboxReason.waitingForPod, message, requeueAfterMs: 2_000 };
   }
   if (pod === undefined && template === undefined) {
     if (startingFor < templateGraceMs) {
       return { kind: 'wait', reason: SandboxFailure.templateNotFound, message: 'Waiting for its template.', requeueAfterMs: 1_000 };
     }
-    return { kind: 'fail', code: SandboxFailure.templateNotFound, message: `There is no sandbox template ${sandbox.spec.templateName}.` };
+    const message = `There is no sandbox template ${sandbox.spec.templateName}.`;
+    return isOver(Patience.ofFiles, { hasRun, overdue })
+      ? { kind: 'fail', code: SandboxFailure.templateNotFound, message }
+      : { kind: 'wait', reason: SandboxFailure.templateNotFound, message, requeueAfterMs: deadlineMs - startingFor };
   }
-  const trouble = pod === undefined ? undefined : podTrouble(pod);
-  if (trouble?.fatal === true) return { kind: 'fail', code: trouble.code, message: trouble.message };
-  const deadlineMs = template === undefined ? defaultStartDeadlineMs : durationMs(template.spec.startDeadline);
-  if (startingFor >= deadlineMs) {
+  const trouble = troubleOf(observed);
+  if (trouble !== undefined && isOver(trouble.patience, { hasRun, overdue })) {
+    return { kind: 'fail', code: trouble.code, message: trouble.message };
+  }
+  if (overdue && trouble === undefined) {
     const seconds = Math.round(deadlineMs / 1000);
-    return {
-      kind: 'fail',
-      code: trouble?.code ?? SandboxFailure.startDeadlineExceeded,
-      message: trouble?.message ?? `The sandbox was not ready within ${seconds} s.`,
-    };
+    const code = SandboxFailure.startDeadlineExceeded;
+    return { kind: 'fail', code, message: `The sandbox was not ready within ${seconds} s${unreadyBecause(pod)}.` };
+  }
+  if (pod === undefined && claim !== undefined && titleTo(claim, sandbox) !== 'own') {
+    return trouble?.code === TroubleCode.volumeNameTaken
+      ? { kind: 'wait', reason: trouble.code, message: trouble.message, requeueAfterMs: deadlineMs - startingFor }
+      : {
+          kind: 'wait',
+          reason: SandboxReason.waitingForVolume,
+          message: 'Waiting for a volume of the same name to go.',
+          requeueAfterMs: deadlineMs - startingFor,
+        };
   }
   if (template !== undefined && claim === undefined) return { kind: 'create-claim', template };
   if (template !== undefined && pod === undefined) return { kind: 'create-pod', template };
   if (pod === undefined)
     return { kind: 'wait', reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: 1_000 };
   if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') {
-    return { kind: 'replace-pod', pod, message: `The pod ended${pod.status.reason === undefined ? '' : ` (${pod.status.reason})`}.` };
+    const { code, message } = podLoss(pod);
+    const youngMs = replaceAfterMs - (now - Date.parse(pod.metadata.creationTimestamp));
+    return youngMs > 0 && code === SandboxReason.podLost
+      ? { kind: 'wait', reason: code, message, requeueAfterMs: Math.min(youngMs, replaceAfterMs) }
+      : { kind: 'replace-pod', pod, reason: code, message };
   }
   const agent = agentStatusOf(pod, template);
   const podIP = pod.status?.podIP;
-  const untilDeadline = deadlineMs - startingFor;
-  if (agent?.state?.running === undefined || agent.containerID === undefined || podIP === undefined) {
+  if (agent?.state?.running === undefined || agent.containerID === undefined || podIP === undefined || isOnLostNode(pod)) {
+    const bindingInMs = bindingMs - (now - Date.parse(pod.metadata.creationTimestamp));
     return {
       kind: 'wait',
       reason: trouble?.code ?? SandboxReason.waitingForPod,
       message: trouble?.message ?? 'Waiting for its pod to start.',
-      requeueAfterMs: untilDeadline,
+      ...(trouble?.patience === Patience.forever && hasRun ? { held: true } : {}),
+      ...nextLook(deadlineMs - startingFor, bindingInMs),
     };
   }
   const known = sandbox.status?.containerID === agent.containerID && sandbox.status.podIP === podIP;
   return { kind: known ? 'running' : 'connect-agent', podIP, containerID: agent.containerID };
+}
+
+/** Of a pod that no status says anything bad about. */
+function unreadyBecause(pod: Pod | undefined): string {
+  if (pod?.status?.conditions?.some(({ type, status }) => type === 'PodReadyToStartContainers' && status === 'False') !== true) return '';
+  return ': its node could not set up its volumes or its network';
 }
 
 /** What to do next for a sandbox. Pure: the same observation, the same step. */

@@ -1,79 +1,132 @@
 import type { V1ContainerStatus } from '@kubernetes/client-node';
 import type { Pod } from '../../resources/core.ts';
 import type { Wire } from '../../resources/object.ts';
-
-/** Stable codes of what keeps a pod from running; docs/reasons.md explains each. */
-export const PodTroubleCode = {
-  imagePullFailed: 'ImagePullFailed',
-  containerConfigError: 'ContainerConfigError',
-  containerStartFailed: 'ContainerStartFailed',
-  crashLoop: 'CrashLoop',
-  outOfMemory: 'OutOfMemory',
-  unschedulable: 'Unschedulable',
-  volumeNotBound: 'VolumeNotBound',
-} as const;
-
-export interface PodTrouble {
-  readonly code: (typeof PodTroubleCode)[keyof typeof PodTroubleCode];
-  /** Safe to show to the sandbox's owner: names of images and exit codes, no text of the cluster's. */
-  readonly message: string;
-  /** No more waiting helps. */
-  readonly fatal: boolean;
-}
+import { Patience, TroubleCode, type Trouble } from './trouble.ts';
 
 type ContainerStatus = Wire<V1ContainerStatus>;
 
 /** So many runs that ended, and a crash is a loop. */
 const crashLoopRestarts = 3;
+/** After a run of this length a kubelet forgets the crashes before it (kuberuntime: twice the longest back-off), and so do we. */
+const healthyRunMs = 10 * 60_000;
 
-function containerTrouble({ name, image, restartCount, state, lastState }: ContainerStatus): PodTrouble | undefined {
-  const waiting = state?.waiting?.reason;
-  switch (waiting) {
-    case 'ErrImagePull':
-      return { code: PodTroubleCode.imagePullFailed, message: `The image ${image} can't be pulled yet.`, fatal: false };
-    case 'ImagePullBackOff':
-    case 'InvalidImageName':
-    case 'ErrImageNeverPull':
-      return { code: PodTroubleCode.imagePullFailed, message: `The image ${image} can't be pulled.`, fatal: true };
-    case 'CreateContainerConfigError':
-      return {
-        code: PodTroubleCode.containerConfigError,
-        message: `The container ${name} names a Secret, ConfigMap or key that does not exist.`,
-        fatal: true,
-      };
-    case 'CreateContainerError':
-    case 'RunContainerError':
-      return {
-        code: PodTroubleCode.containerStartFailed,
-        message: `The container ${name} can't be started.`,
-        fatal: restartCount >= crashLoopRestarts,
-      };
-    default:
-  }
-  const ended = state?.terminated ?? (waiting === 'CrashLoopBackOff' ? lastState?.terminated : undefined);
-  if (ended === undefined || restartCount === 0) return undefined;
-  const fatal = restartCount >= crashLoopRestarts;
-  return ended.reason === 'OOMKilled'
-    ? { code: PodTroubleCode.outOfMemory, message: `The container ${name} ran out of memory ${restartCount} times.`, fatal }
-    : {
-        code: PodTroubleCode.crashLoop,
-        message: `The container ${name} ended ${restartCount} times, the last time with exit code ${ended.exitCode}.`,
-        fatal,
-      };
+/** Of what a runtime or a registry says when a pull fails, what may pass by itself. Texts of containerd, CRI-O and docker. */
+const passingPullFailure =
+  /toomanyrequests|too many requests|429|5\d\d (internal|bad gateway|service unavailable|gateway)|i\/o timeout|timed? ?out|deadline exceeded|connection re(fused|set)|no such host|temporary failure|server misbehaving|unexpected eof|network is unreachable|no route to host|no space left|qps exceeded/i;
+
+const imagePull = (image: string, patience: Patience): Trouble => ({
+  code: TroubleCode.imagePullFailed,
+  message: `The image ${image} can't be pulled${patience === Patience.untilDeadline ? ' yet' : ''}.`,
+  patience,
+});
+
+/** A kubelet has one reason for all of these, and its words tell them apart. */
+function configTrouble(name: string, said: string): Trouble {
+  const code = TroubleCode.containerConfigError;
+  // The kubelet's own cache was behind: it asks again.
+  if (/failed to sync \w+ cache/.test(said))
+    return { code, message: `The node could not read what the container ${name} needs yet.`, patience: Patience.untilDeadline };
+  if (said.includes('runAsNonRoot'))
+    return {
+      code,
+      message: `The image of the container ${name} does not name a user by number who is not root.`,
+      patience: Patience.ofFiles,
+    };
+  if (/subPath/i.test(said))
+    return { code, message: `A subPath that the container ${name} mounts can't be prepared.`, patience: Patience.ofFiles };
+  const message = `The container ${name} names a Secret, ConfigMap or key that does not exist.`;
+  return { code, message, patience: Patience.ofFiles };
 }
 
-/** Why a pod does not come up, or undefined when nothing speaks against waiting. */
-export function podTrouble(pod: Pod): PodTrouble | undefined {
-  const statuses = [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])];
-  const troubles = statuses.flatMap((status) => containerTrouble(status) ?? []);
-  const worst = troubles.find(({ fatal }) => fatal) ?? troubles[0];
-  if (worst !== undefined) return worst;
-  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled');
-  if (scheduled?.status === 'False' && scheduled.reason === 'Unschedulable') {
-    // The scheduler has one reason for both, and only its words tell them apart.
-    return scheduled.message?.includes('PersistentVolumeClaim') === true
-      ? { code: PodTroubleCode.volumeNotBound, message: 'Its volume is not bound yet.', fatal: false }
-      : { code: PodTroubleCode.unschedulable, message: 'No node has room for the sandbox at the moment.', fatal: false };
+function waitingTrouble({ name, image, restartCount, state }: ContainerStatus): Trouble | undefined {
+  const { reason, message: said = '' } = state?.waiting ?? {};
+  switch (reason) {
+    case 'ErrImagePull':
+    case 'RegistryUnavailable':
+    case 'ImageInspectError':
+      return imagePull(image, Patience.untilDeadline);
+    case 'ImagePullBackOff':
+      return imagePull(image, passingPullFailure.test(said) ? Patience.untilDeadline : Patience.ofFiles);
+    case 'InvalidImageName':
+    case 'ErrImageNeverPull':
+    case 'SignatureValidationFailed':
+      return imagePull(image, Patience.ofFiles);
+    case 'CreateContainerConfigError':
+      return configTrouble(name, said);
+    case 'CreateContainerError':
+    case 'RunContainerError':
+    case 'PreCreateHookError':
+    case 'PreStartHookError':
+    case 'PostStartHookError':
+      return {
+        code: TroubleCode.containerStartFailed,
+        message: `The container ${name} can't be started.`,
+        patience: restartCount >= crashLoopRestarts ? Patience.none : Patience.untilDeadline,
+      };
+    default:
+      return undefined;
   }
-  return undefined;
+}
+
+function crashTrouble({ name, restartCount, state, lastState }: ContainerStatus, mayEnd: boolean): Trouble | undefined {
+  const ended = state?.terminated ?? (state?.waiting?.reason === 'CrashLoopBackOff' ? lastState?.terminated : undefined);
+  if (ended === undefined || restartCount === 0 || (mayEnd && ended.exitCode === 0)) return undefined;
+  const ranMs = Date.parse(ended.finishedAt ?? '') - Date.parse(ended.startedAt ?? '');
+  const patience = restartCount >= crashLoopRestarts && !(ranMs >= healthyRunMs) ? Patience.none : Patience.untilDeadline;
+  switch (ended.reason) {
+    case 'OOMKilled':
+      return { code: TroubleCode.outOfMemory, message: `The container ${name} ran out of memory ${restartCount} times.`, patience };
+    // The runtime could not even begin: no such command, no such user, a mount that fails.
+    case 'StartError':
+    case 'ContainerCannotRun':
+      return { code: TroubleCode.containerStartFailed, message: `The container ${name} can't be started.`, patience };
+    default: {
+      const message = `The container ${name} ended ${restartCount} times, the last time with exit code ${ended.exitCode}.`;
+      return { code: TroubleCode.crashLoop, message, patience };
+    }
+  }
+}
+
+function schedulingTrouble({ status, metadata }: Pod): Trouble | undefined {
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  if (scheduled?.status !== 'False' || metadata.deletionTimestamp !== undefined) return undefined;
+  const said = scheduled.message ?? '';
+  const patience = Patience.untilDeadline;
+  // The scheduler has one reason for all of these, and only its words tell them apart.
+  if (/PersistentVolumeClaim|find available persistent volumes|binding volumes|non-existent pv/i.test(said))
+    return { code: TroubleCode.volumeNotBound, message: 'Its volume is not bound yet.', patience };
+  if (scheduled.reason === 'SchedulingGated')
+    return { code: TroubleCode.unschedulable, message: 'Its pod is held back by a scheduling gate.', patience };
+  if (scheduled.reason !== 'Unschedulable') return undefined;
+  return /volume node affinity|PersistentVolume's node affinity/.test(said)
+    ? { code: TroubleCode.unschedulable, message: 'No node that can reach its volume has room for the sandbox at the moment.', patience }
+    : { code: TroubleCode.unschedulable, message: 'No node has room for the sandbox at the moment.', patience };
+}
+
+/**
+ * The node controller takes the pods of a node that does not answer for unready, and changes nothing else of them; a kubelet
+ * would say which containers are not, or which gate.
+ */
+export function isOnLostNode({ spec, status }: Pod): boolean {
+  const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;
+  return (spec?.readinessGates ?? []).length === 0 && statusOf('Ready') === 'False' && statusOf('ContainersReady') === 'True';
+}
+
+export const nodeLost = (message: string): Trouble => ({ code: TroubleCode.nodeLost, message, patience: Patience.forever });
+
+/** Why a pod does not come up, or undefined when nothing speaks against waiting. */
+export function podTrouble(pod: Pod): Trouble | undefined {
+  // It has ended, and says itself why: how its containers fared before does not matter.
+  if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
+  if (isOnLostNode(pod)) return nodeLost('Its node does not answer; it goes on when the node is back, or is replaced.');
+  // Init containers are to end; but for those that are restarted always, which run beside the others.
+  const sidecars = new Set(
+    (pod.spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) => (restartPolicy === 'Always' ? [name] : [])),
+  );
+  const initial = pod.status?.initContainerStatuses ?? [];
+  const troubles = [...initial, ...(pod.status?.containerStatuses ?? [])].flatMap((status) => {
+    const mayEnd = initial.includes(status) && !sidecars.has(status.name);
+    return waitingTrouble(status) ?? crashTrouble(status, mayEnd) ?? [];
+  });
+  return troubles.find(({ patience }) => patience !== Patience.untilDeadline) ?? troubles[0] ?? schedulingTrouble(pod);
 }

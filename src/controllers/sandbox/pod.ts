@@ -53,9 +53,14 @@ function agentContainer(container: Container, template: SandboxTemplate, bootstr
       timeoutSeconds: 10,
       failureThreshold: 3,
     },
-    securityContext: container.securityContext ?? { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } },
   };
 }
+
+/** What the Pod Security Standard `restricted` wants of every container, where the template does not say otherwise. */
+const hardened = (container: Container): Container => ({
+  ...container,
+  securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, ...container.securityContext },
+});
 
 /** The pod of a sandbox: the template's, with the agent's volume, port, probes and environment added. */
 export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapKey: string): NewObject<Pod> {
@@ -76,11 +81,12 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 10,
-      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
       ...spec,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' }, ...spec?.securityContext },
       restartPolicy: 'Always',
+      ...(spec?.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(hardened) }),
       containers: (spec?.containers ?? []).map((container) =>
-        container === agent ? agentContainer(container, template, bootstrapKey) : container,
+        hardened(container === agent ? agentContainer(container, template, bootstrapKey) : container),
       ),
       volumes: mergeBy(({ name }) => name, spec?.volumes ?? [], [
         { name: workspaceVolume, persistentVolumeClaim: { claimName: sandbox.metadata.name } },

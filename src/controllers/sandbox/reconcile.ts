@@ -7,7 +7,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../kube/errors.ts';
-import type { EventRecorder } from '../../kube/events.ts';
+import type { EventDetails, EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
@@ -16,10 +16,14 @@ import { SandboxReason, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { connectAgent } from './agent-connection.ts';
 import { buildClaim } from './claim.ts';
+import { bindingMs, volumeNameTaken } from './claim-trouble.ts';
 import { decideSandbox, type SandboxStep } from './decide.ts';
+import { noticeOfChange, noticeOfPod, noticeOfVolume } from './notices.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
+import { refusalOf, retryAfterMs, type Creature } from './refusal.ts';
 import { runningProgress, sandboxStatus, type SandboxProgress } from './status.ts';
+import { isOver } from './trouble.ts';
 
 export interface SandboxReconcilerOptions {
   readonly client: KubeClient;
@@ -54,6 +58,15 @@ interface Scope {
 interface Outcome {
   /** Absent: what the cache shows is not true any more, so nothing is said of it. */
   readonly progress?: SandboxProgress;
+  /** The API server's own words on why something could not be created: for Events and logs alone. */
+  readonly said?: string;
+  readonly requeueAfterMs?: number | undefined;
+}
+
+interface WaitingFor {
+  readonly reason: string;
+  readonly message: string;
+  readonly held?: boolean;
   readonly requeueAfterMs?: number | undefined;
 }
 
@@ -90,7 +103,7 @@ export class SandboxReconciler {
       pod: stores.pods.get(namespace, name),
     };
     // From before the reservation to after the creation: in between the sandbox may be deleted, and its slot is not free then.
-    const { progress, requeueAfterMs } = shouldRun(cached)
+    const { progress, requeueAfterMs, said } = shouldRun(cached)
       ? await this.#options.podCreations.during(cached.metadata.uid, () => this.#run(scope, signal))
       : await this.#advance(scope, signal);
     if (progress !== undefined) {
@@ -98,7 +111,7 @@ export class SandboxReconciler {
       const status = sandboxStatus(sandbox, progress, isoTime(clock));
       if (!isDeepStrictEqual(status, sandbox.status)) {
         await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
-        this.#explain(sandbox, { ...sandbox, status });
+        this.#explain(sandbox, { ...sandbox, status }, said);
       }
     }
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
@@ -116,12 +129,15 @@ export class SandboxReconciler {
    * the same write, before anything is derived from it, because a rotation must not change a sandbox's keys half-way.
    */
   async #reserve(scope: Scope, signal: AbortSignal): Promise<void> {
-    const { client, keys } = this.#options;
+    const { client, keys, clock } = this.#options;
     const { sandbox } = scope;
     // It is not paused any more; of a pause that comes next, nothing has been stored yet.
     const { pausedAt: _pausedAt, ...status } = sandbox.status ?? {};
     const masterKeyId = status.masterKeyId ?? keys.currentKeyId;
-    scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: { ...status, masterKeyId, replicas: 1 } }, { signal });
+    // The start deadline counts from here, also where nothing can be created and so nothing more be said.
+    const { startingSince = isoTime(clock) } = status;
+    const reserved = { ...status, masterKeyId, startingSince, replicas: 1 };
+    scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
     scope.reserved = true;
   }
 
@@ -159,33 +175,30 @@ export class SandboxReconciler {
     const { client, keys } = this.#options;
     const { sandbox } = scope;
     const wanted = shouldRun(sandbox);
-    const { masterKeyId } = sandbox.status ?? {};
-    const waiting = (reason: string, message: string, requeueAfterMs?: number): Outcome => ({
-      progress: { ...this.#observed(scope), ready: false, reason, message, wanted },
-      requeueAfterMs,
-    });
     switch (step.kind) {
       case 'create-claim':
         if (!(await this.#confirmedToRun(scope, signal))) return outdated;
-        scope.claim = await this.#create(() => client.create(persistentVolumeClaims, buildClaim(sandbox, step.template), { signal }));
-        return scope.claim === undefined
-          ? waiting(SandboxReason.waitingForVolume, 'Waiting for its volume.', patientIntervalMs)
-          : undefined;
+        return this.#create(scope, 'volume', async () => {
+          scope.claim = await client.create(persistentVolumeClaims, buildClaim(scope.sandbox, step.template), { signal });
+          return noticeOfVolume(scope.sandbox);
+        });
       case 'create-pod':
         if (!(await this.#confirmedToRun(scope, signal))) return outdated;
-        scope.pod = await this.#create(() =>
-          this.#createPod(buildPod(sandbox, step.template, keys.bootstrapKey(sandbox.metadata.uid, masterKeyId)), sandbox, signal),
-        );
-        return scope.pod === undefined ? waiting(SandboxReason.waitingForPod, 'Waiting for its pod.', patientIntervalMs) : undefined;
+        return this.#create(scope, 'pod', async () => {
+          const { uid } = scope.sandbox.metadata;
+          const pod = buildPod(scope.sandbox, step.template, keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId));
+          scope.pod = await this.#createPod(pod, scope.sandbox, signal);
+          return noticeOfPod(sandbox, scope.claim);
+        });
       case 'connect-agent':
         return this.#connect(scope, step.podIP, step.containerID, signal);
       case 'running':
         return { progress: { ...this.#observed(scope), ...runningProgress, containerID: step.containerID } };
       case 'wait':
-        return waiting(step.reason, step.message, step.requeueAfterMs);
+        return this.#waiting(scope, step);
       case 'replace-pod':
         await this.#deletePod(step.pod, signal);
-        return waiting(SandboxReason.podLost, step.message);
+        return this.#waiting(scope, step);
       case 'stop-agent':
         return this.#stop(scope, step.pod, step.podIP, signal);
       case 'stopped': {
@@ -196,13 +209,20 @@ export class SandboxReconciler {
         if (sure) return { progress: { ...progress, released: true } };
         return requeueAfterMs === undefined ? undefined : { progress, requeueAfterMs };
       }
-      case 'fail': {
-        // Its pod goes with the next step: what has failed is not meant to run any more.
-        const { code, message } = step;
-        const failed = { code, message };
-        return { progress: { ...this.#observed(scope), ready: false, reason: code, message, failed, wanted: false }, requeueAfterMs: 0 };
-      }
+      case 'fail':
+        return this.#failed(scope, step);
     }
+  }
+
+  #waiting(scope: Scope, { reason, message, held, requeueAfterMs }: WaitingFor): Outcome {
+    const progress = { ...this.#observed(scope), ready: false, reason, message, wanted: shouldRun(scope.sandbox), held: held === true };
+    return { progress, requeueAfterMs };
+  }
+
+  /** Its pod goes with the next step: what has failed is not meant to run any more. */
+  #failed(scope: Scope, { code, message }: { readonly code: string; readonly message: string }): Outcome {
+    const failed = { code, message };
+    return { progress: { ...this.#observed(scope), ready: false, reason: code, message, failed, wanted: false }, requeueAfterMs: 0 };
   }
 
   /**
@@ -233,13 +253,26 @@ export class SandboxReconciler {
     }
   }
 
-  /** Undefined when something of that name is there already: our own, written a moment ago, or an old one on its way out. */
-  async #create<T>(create: () => Promise<T>): Promise<T | undefined> {
+  /** Undefined once it is created, with what there is to be told of it; else what to wait for, or why it never will be. */
+  async #create(scope: Scope, what: Creature, create: () => Promise<EventDetails | undefined>): Promise<Outcome | undefined> {
+    const { clock, events, logger } = this.#options;
+    const { name } = scope.sandbox.metadata;
+    const { startingSince, lastContainerID } = scope.sandbox.status ?? {};
+    const startingForMs = startingSince === undefined ? 0 : clock.now() - Date.parse(startingSince);
     try {
-      return await create();
+      const notice = await create();
+      if (notice !== undefined) events.record(scope.sandbox, notice);
+      return undefined;
     } catch (error) {
-      if (isAlreadyExists(error)) return undefined;
-      throw error;
+      if (isAlreadyExists(error)) return this.#waiting(scope, nameInUse(what, name, startingForMs));
+      const refusal = refusalOf(error, what);
+      if (refusal === undefined) throw error;
+      const { code, message, patience, said } = refusal;
+      logger.info('creation was refused', { sandbox: name, what, code, error });
+      const outcome = isOver(patience, { hasRun: lastContainerID !== undefined, overdue: false })
+        ? this.#failed(scope, refusal)
+        : this.#waiting(scope, { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) });
+      return { ...outcome, said };
     }
   }
 
@@ -345,14 +378,20 @@ export class SandboxReconciler {
     }
   }
 
-  /** Events for what a person would want to be told, not for every step of a start. */
-  #explain(before: Sandbox, after: Sandbox): void {
-    const { phase, reason, message } = after.status ?? {};
-    if (phase === undefined || (phase === before.status?.phase && reason === before.status.reason)) return;
-    this.#options.logger.info('sandbox changed', { sandbox: after.metadata.name, phase, reason });
-    const lost = reason === SandboxReason.podLost;
-    if (phase === 'STARTING' && !lost) return;
-    const type = phase === 'ERROR' || lost ? 'Warning' : 'Normal';
-    this.#options.events.record(after, { type, reason: reason ?? phase, message: message ?? phase });
+  #explain(before: Sandbox, after: Sandbox, said: string | undefined): void {
+    const { phase, reason } = after.status ?? {};
+    if (phase !== before.status?.phase || reason !== before.status?.reason)
+      this.#options.logger.info('sandbox changed', { sandbox: after.metadata.name, phase, reason });
+    const notice = noticeOfChange(before, after, said);
+    if (notice !== undefined) this.#options.events.record(after, notice);
   }
+}
+
+/** Something of that name is there already: our own, written a moment ago, or an old one on its way out; or one that no cache of ours shows. */
+function nameInUse(what: Creature, name: string, startingForMs: number): WaitingFor {
+  if (what === 'pod') return { reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: patientIntervalMs };
+  if (startingForMs < bindingMs)
+    return { reason: SandboxReason.waitingForVolume, message: 'Waiting for its volume.', requeueAfterMs: patientIntervalMs };
+  const { code, message } = volumeNameTaken(name);
+  return { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) };
 }

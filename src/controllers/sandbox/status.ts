@@ -18,6 +18,8 @@ export interface SandboxProgress {
   readonly interrupted?: readonly string[];
   /** It is sure that it has no pod and gets none: its slot is free from here on. */
   readonly released?: boolean;
+  /** It waits for what is none of its doing: that time does not count as starting. */
+  readonly held?: boolean;
 }
 
 const condition = (
@@ -73,7 +75,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentRuns = another || (connected && resumed) ? (old.agentRuns ?? 0) + 1 : old.agentRuns;
-  const starting = wanted && !ready && failed === undefined;
+  const starting = wanted && !ready && failed === undefined && progress.held !== true;
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),

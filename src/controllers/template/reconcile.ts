@@ -2,14 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
-import { isForbidden, isInvalid } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
-import { setCondition } from '../../resources/conditions.ts';
-import { pods } from '../../resources/core.ts';
+import { findCondition, setCondition, type Condition } from '../../resources/conditions.ts';
+import { persistentVolumeClaims, pods } from '../../resources/core.ts';
 import { apiVersion } from '../../resources/group.ts';
+import type { ObjectMeta } from '../../resources/object.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod } from '../sandbox/pod.ts';
+import { refusalOf, type Creature } from '../sandbox/refusal.ts';
+import { TroubleCode, isRefusalCode } from '../sandbox/trouble.ts';
 
 export interface TemplateReconcilerOptions {
   readonly client: KubeClient;
@@ -17,11 +20,21 @@ export interface TemplateReconcilerOptions {
   readonly clock: Clock;
 }
 
-interface Verdict {
-  readonly valid: boolean;
-  readonly reason: string;
-  readonly message: string;
-}
+type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
+
+/** What the cluster refuses today it may take tomorrow: asked again so often. */
+const judgeAgainMs = 60_000;
+
+/** Refusals that say nothing of the template. */
+const notItsFault: ReadonlySet<TroubleCode> = new Set([
+  TroubleCode.resourceQuotaExceeded,
+  TroubleCode.admissionUnavailable,
+  TroubleCode.permissionDenied,
+  TroubleCode.namespaceTerminating,
+]);
+
+/** Of a refused one; only its author changes one that is invalid. */
+const mayChange = (reason: string): boolean => isRefusalCode(reason) && reason !== TroubleCode.templateInvalid;
 
 /** A sandbox that will never exist, to make a pod of for the dry run. */
 const specimen = (template: SandboxTemplate): Sandbox => ({
@@ -44,36 +57,52 @@ export class TemplateReconciler {
     const template = stores.templates.get(namespace, name);
     if (template === undefined || template.metadata.deletionTimestamp !== undefined) return undefined;
     const { generation } = template.metadata;
-    if (template.status?.observedGeneration === generation) return undefined;
-    const { valid, reason, message } = await this.#judge(template, signal);
-    const conditions = setCondition(
-      template.status?.conditions,
-      { type: 'Valid', status: valid ? 'True' : 'False', reason, message, observedGeneration: generation },
-      isoTime(clock),
-    );
-    const status = { observedGeneration: generation, conditions: [...conditions] };
+    const known = findCondition(template.status?.conditions, 'Valid');
+    if (template.status?.observedGeneration === generation && (known === undefined || !mayChange(known.reason))) return undefined;
+    const verdict = await this.#judge(template, signal);
+    const condition = { type: 'Valid', ...verdict, observedGeneration: generation };
+    const status = {
+      observedGeneration: generation,
+      conditions: [...setCondition(template.status?.conditions, condition, isoTime(clock))],
+    };
     if (!isDeepStrictEqual(status, template.status)) await client.updateStatus(sandboxTemplates, { ...template, status }, { signal });
-    return undefined;
+    return mayChange(verdict.reason) ? { requeueAfterMs: judgeAgainMs } : undefined;
   }
 
   async #judge(template: SandboxTemplate, signal: AbortSignal): Promise<Verdict> {
     if (agentContainerOf(template) === undefined) {
-      return {
-        valid: false,
-        reason: 'NoContainer',
-        message: 'spec.podTemplate.spec.containers is empty; one container has to run the agent.',
-      };
+      const message = 'spec.podTemplate.spec.containers is empty; one container has to run the agent.';
+      return { status: 'False', reason: 'NoContainer', message };
     }
+    const { client } = this.#options;
+    const sandbox = specimen(template);
+    // Without their owner, which would be looked up.
+    const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>({ metadata, ...rest }: T) => {
+      const { ownerReferences: _, ...plain } = metadata;
+      return { ...rest, metadata: plain };
+    };
+    const pod = ownerless(buildPod(sandbox, template, 'dry-run'));
+    const claim = ownerless(buildClaim(sandbox, template));
+    return (
+      (await this.#refused('pod', () => client.create(pods, pod, { dryRun: true, signal }))) ??
+      (await this.#refused('volume', () => client.create(persistentVolumeClaims, claim, { dryRun: true, signal }))) ?? {
+        status: 'True',
+        reason: 'DryRunPassed',
+        message: 'The API server accepts a pod and a volume claim made of it.',
+      }
+    );
+  }
+
+  async #refused(what: Creature, dryRun: () => Promise<unknown>): Promise<Verdict | undefined> {
     try {
-      const { metadata, ...pod } = buildPod(specimen(template), template, 'dry-run');
-      // Without its owner, which would be looked up.
-      const { ownerReferences, ...plain } = metadata;
-      await this.#options.client.create(pods, { ...pod, metadata: plain }, { dryRun: true, signal });
-      return { valid: true, reason: 'DryRunPassed', message: 'The API server accepts a pod made of it.' };
+      await dryRun();
+      return undefined;
     } catch (error) {
+      const refusal = refusalOf(error, what);
+      if (refusal === undefined) throw error;
       // For the platform's people, who may read what their API server says; REST never shows it.
-      if (isInvalid(error) || isForbidden(error)) return { valid: false, reason: 'DryRunRefused', message: error.message.slice(0, 2048) };
-      throw error;
+      const message = `${refusal.message} The API server says: ${refusal.said}`.slice(0, 2048);
+      return { status: notItsFault.has(refusal.code) ? 'Unknown' : 'False', reason: refusal.code, message };
     }
   }
 }

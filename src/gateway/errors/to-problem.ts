@@ -17,7 +17,8 @@ const bodyProblem = (type: string): ProblemError | undefined => {
 };
 
 const apiProblem = (error: ApiError): ProblemError => {
-  if (error.status >= 500 || error.status === 429) return unavailable(error.retryAfterMs, error);
+  // 401: the release, and with it our account, was taken away and is back; another gateway answers, or this one with its next token.
+  if (error.status >= 500 || error.status === 429 || error.status === 401) return unavailable(error.retryAfterMs, error);
   if (error.status === 404) return new ProblemError('not-found', 'It does not exist any more.', { cause: error });
   if (error.status === 409)
     return new ProblemError('conflict', 'It was changed at the same time. Read it and try again.', { cause: error });

@@ -44,11 +44,13 @@ export function startTaskAt(conversation: Conversation, { status, time, detail }
   const id = conversationIdOf(conversation);
   const start = conversation.status?.start;
   const error = status === 'ERROR' ? (start?.error ?? detail ?? 'The start failed.') : null;
+  // Of a start that is still waiting, its error is what keeps it.
+  const waitsFor = status === startStatusOf(conversation) ? start?.error : undefined;
   return {
     id: startTaskIdOf(id),
     created_by_user_id: spec.owner,
     status,
-    detail: error ?? detail ?? null,
+    detail: error ?? waitsFor ?? detail ?? null,
     error,
     app_conversation_id: status === 'READY' ? id : null,
     sandbox_id: sandboxIdAt(conversation, status),

@@ -73,6 +73,200 @@ describe('a sandbox that is meant to run', () => {
   });
 });
 
+/** A pod that has had a minute to be scheduled and started, and its claim. */
+const aMinuteOld = (status: Parameters<typeof aPod>[1], more: Parameters<typeof aPod>[2] = {}) => {
+  const pod = aPod(ran, status, more);
+  return { ...pod, metadata: { ...pod.metadata, creationTimestamp: '2026-03-01T11:59:00Z' } };
+};
+const ran = aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1', startingSince: noon } });
+const inUse = aSandbox({
+  status: { conditions: [admitted, condition('Ready', 'True', 'Running')], lastContainerID: 'process://1', containerID: 'process://1' },
+});
+const endsAt = (sandbox: Sandbox, deletionTimestamp: string, status: Parameters<typeof aPod>[1] = {}) => {
+  const pod = aPod(sandbox, status);
+  return { ...pod, metadata: { ...pod.metadata, deletionTimestamp } };
+};
+const refusedWith = (code: string) =>
+  aSandbox({ status: { conditions: [admitted, condition('Ready', 'False', code)], startingSince: noon } });
+const drained = { conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' }] };
+const lostNode = {
+  phase: 'Running',
+  podIP: '127.70.0.1',
+  conditions: [
+    { type: 'Ready', status: 'False' },
+    { type: 'ContainersReady', status: 'True' },
+  ],
+  containerStatuses: [aContainer({ containerID: 'process://1', state: { running: {} } })],
+};
+const overdue = noonMs + 120_000;
+
+describe('a sandbox with files', () => {
+  const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
+    [
+      'is not given up at once for an image that is away',
+      { sandbox: ran, pod: waitingPod(ran, 'ImagePullBackOff') },
+      { kind: 'wait', reason: 'ImagePullFailed' },
+    ],
+    [
+      'is at its deadline',
+      { sandbox: ran, pod: waitingPod(ran, 'ImagePullBackOff'), now: overdue },
+      { kind: 'fail', code: 'ImagePullFailed' },
+    ],
+    [
+      'is given up at once in a crash loop',
+      { sandbox: ran, pod: waitingPod(ran, 'CrashLoopBackOff', 3) },
+      { kind: 'fail', code: 'CrashLoop' },
+    ],
+    ['waits for its template', { sandbox: ran, template: undefined, now: noonMs + 10_000 }, { kind: 'wait', reason: 'TemplateNotFound' }],
+    [
+      'waits for its node, however long',
+      { sandbox: ran, pod: aPod(ran, lostNode), now: noonMs + 3_600_000 },
+      { kind: 'wait', reason: 'NodeLost', held: true },
+    ],
+    [
+      'waits for a pod that does not end, however long',
+      { sandbox: ran, pod: endsAt(ran, noon), now: noonMs + 3_600_000 },
+      { kind: 'wait', reason: 'NodeLost', held: true },
+    ],
+    [
+      'tells that its pod was deleted while it was in use',
+      { sandbox: inUse, pod: endsAt(inUse, noon) },
+      { kind: 'wait', reason: 'PodLost', message: 'Its pod was deleted.', requeueAfterMs: 29_000 },
+    ],
+    ['tells that its node is drained', { sandbox: inUse, pod: endsAt(inUse, noon, drained) }, { kind: 'wait', reason: 'PodEvicted' }],
+    [
+      'does not take the end of a pause for a loss',
+      { sandbox: ran, pod: endsAt(ran, noon) },
+      { kind: 'wait', reason: 'WaitingForPod', message: 'Waiting for the old pod to end.' },
+    ],
+    [
+      'is not running where its node does not answer, whatever the pod says',
+      { sandbox: { ...inUse, status: { ...inUse.status, podIP: '127.70.0.1' } }, pod: aPod(inUse, lostNode) },
+      { kind: 'wait', reason: 'NodeLost' },
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, observed, expected) => {
+    expect(decide(observed)).toMatchObject(expected);
+  });
+});
+
+describe('a first start', () => {
+  const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
+    ['comes to an end on a lost node', { pod: aPod(starting, lostNode), now: overdue }, { kind: 'fail', code: 'NodeLost' }],
+    ['comes to an end when its pod does not', { pod: endsAt(starting, noon), now: overdue }, { kind: 'fail', code: 'NodeLost' }],
+    [
+      'comes to an end when a pod of somebody else is in its way',
+      { pod: aPod(starting, {}, { foreign: true }), now: overdue },
+      { kind: 'fail', code: 'StartDeadlineExceeded' },
+    ],
+    ['is tried again after a refusal', { sandbox: refusedWith('ResourceQuotaExceeded') }, { kind: 'create-pod' }],
+    [
+      'names the refusal at its deadline',
+      { sandbox: refusedWith('ResourceQuotaExceeded'), now: overdue },
+      { kind: 'fail', code: 'ResourceQuotaExceeded' },
+    ],
+    [
+      'does not name at its deadline what is over',
+      { sandbox: refusedWith('PodEvicted'), now: overdue },
+      { kind: 'fail', code: 'StartDeadlineExceeded' },
+    ],
+    [
+      'says what its node has not done',
+      {
+        claim: { ...aClaim(starting), status: { phase: 'Bound' } },
+        pod: aPod(starting, { phase: 'Pending', conditions: [{ type: 'PodReadyToStartContainers', status: 'False' }] }),
+        now: overdue,
+      },
+      { kind: 'fail', message: 'The sandbox was not ready within 120 s: its node could not set up its volumes or its network.' },
+    ],
+    [
+      'leaves a node that refuses its pod a moment',
+      { pod: aPod(starting, { phase: 'Failed', reason: 'OutOfcpu' }) },
+      { kind: 'wait', reason: 'PodLost', requeueAfterMs: 4_000 },
+    ],
+    [
+      'then gets another pod',
+      { pod: aPod(starting, { phase: 'Failed', reason: 'OutOfcpu' }), now: noonMs + 5_000 },
+      { kind: 'replace-pod', reason: 'PodLost', message: 'The pod ended (OutOfcpu).' },
+    ],
+    [
+      'is not given up for crashes before an eviction',
+      {
+        pod: aPod(starting, {
+          phase: 'Failed',
+          reason: 'Evicted',
+          containerStatuses: [aContainer({ restartCount: 3, state: { terminated: { exitCode: 137 } } })],
+        }),
+      },
+      { kind: 'replace-pod', reason: 'PodEvicted' },
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, observed, expected) => {
+    expect(decide(observed)).toMatchObject(expected);
+  });
+});
+
+describe('a volume claim', () => {
+  const bound = aClaim(ran);
+  const claim = (metadata: Partial<typeof bound.metadata>, more: Partial<typeof bound> = {}) => ({
+    ...bound,
+    ...more,
+    metadata: { ...bound.metadata, ...metadata },
+  });
+  const retained = { ownerReferences: [], annotations: { 'conversation-operator.dev/owner': 'alice' } };
+  const ofAnotherSandbox = { ownerReferences: aClaim(aSandbox({ name: 'earlier' })).metadata.ownerReferences ?? [] };
+  const unscheduled = aMinuteOld({ phase: 'Pending' });
+  const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
+    ['that was retained for the same owner is used', { claim: claim(retained) }, { kind: 'create-pod' }],
+    [
+      'that was retained for another owner never is',
+      { claim: claim({ ...retained, annotations: { 'conversation-operator.dev/owner': 'mallory' } }) },
+      { kind: 'wait', reason: 'VolumeNameTaken' },
+    ],
+    ['of nobody never is', { claim: claim({ ownerReferences: [], annotations: {} }) }, { kind: 'wait', reason: 'VolumeNameTaken' }],
+    [
+      'of somebody else ends the start at its deadline',
+      { claim: claim({ ownerReferences: [] }), now: overdue },
+      { kind: 'fail', code: 'VolumeNameTaken' },
+    ],
+    ['of an earlier sandbox of the name is waited for', { claim: claim(ofAnotherSandbox) }, { kind: 'wait', reason: 'WaitingForVolume' }],
+    ['that is being deleted is waited for', { claim: claim({ deletionTimestamp: noon }) }, { kind: 'wait', reason: 'WaitingForVolume' }],
+    [
+      'that is being deleted does not matter to a pod that uses it',
+      { sandbox: connected, claim: claim({ deletionTimestamp: noon }), pod: aRunningPod(connected) },
+      { kind: 'running' },
+    ],
+    [
+      'that a late binding class does not provide is told, with the class',
+      { sandbox: ran, claim: claim({}, { spec: { storageClassName: 'fast' }, status: { phase: 'Pending' } }), pod: unscheduled },
+      { kind: 'wait', reason: 'VolumeNotBound', message: expect.stringContaining('storage class fast does not exist') as string },
+    ],
+    [
+      'without a class is told too',
+      { sandbox: ran, claim: claim({}, { spec: {}, status: { phase: 'Pending' } }), pod: unscheduled },
+      { kind: 'wait', reason: 'VolumeNotBound', message: expect.stringContaining('names no storage class') as string },
+    ],
+    [
+      'that is bound is no trouble',
+      { sandbox: ran, claim: claim({}, { status: { phase: 'Bound' } }), pod: unscheduled },
+      { kind: 'wait', reason: 'WaitingForPod' },
+    ],
+    [
+      'may take some seconds',
+      { sandbox: ran, claim: claim({}, { status: { phase: 'Pending' } }), pod: aPod(ran, { phase: 'Pending' }) },
+      { kind: 'wait', reason: 'WaitingForPod', requeueAfterMs: 19_000 },
+    ],
+    [
+      'whose volume is gone is told',
+      { sandbox: ran, claim: claim({}, { status: { phase: 'Lost' } }), pod: unscheduled },
+      { kind: 'wait', reason: 'VolumeLost' },
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, observed, expected) => {
+    expect(decide(observed)).toMatchObject(expected);
+  });
+});
+
 it('tells a volume that is not bound from a cluster without room', () => {
   const message = '0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.';
   const pod = aPod(starting, {

@@ -16,6 +16,7 @@ describe('what is thrown becomes', () => {
     ['unavailable when there was no answer', new TransportError('connect ECONNREFUSED 10.0.0.1:6443'), 'unavailable'],
     ['unavailable when the API server is overloaded', apiError(429, 'TooManyRequests', 7), 'unavailable'],
     ['unavailable when the API server fails', apiError(500, 'InternalError'), 'unavailable'],
+    ['unavailable when our own token is not good any more', apiError(401, 'Unauthorized'), 'unavailable'],
     ['not found when it went meanwhile', apiError(404, 'NotFound'), 'not-found'],
     ['a conflict when it changed meanwhile', apiError(409, 'Conflict'), 'conflict'],
     ['invalid when the API server refuses it', apiError(422, 'Invalid'), 'invalid-request'],

@@ -307,8 +307,11 @@ describe('Reflector', () => {
     await clock.advance(120_000);
     server.endWatches(new TransportError('reset'));
     await clock.settle();
-    const delays = lines.filter(({ message }) => message === 'Watch is begun again').map(({ fields }) => fields['delayMs']);
-    expect(delays).toEqual([1200, 2400, 4800, 9600, 1200]);
+    const [atStart, later] = ['The first list failed and is asked for again', 'Watch is begun again'];
+    const told = lines.filter(({ message }) => message === atStart || message === later);
+    expect(told.map(({ fields }) => fields['delayMs'])).toEqual([1200, 2400, 4800, 9600, 1200]);
+    // Nothing works before the first list: that is for everybody who looks, an interruption later is not.
+    expect(told.map(({ level, message }) => [level, message])).toEqual([...Array<string[]>(4).fill(['warn', atStart]), ['debug', later]]);
     await reflector.stop();
   });
 

@@ -1,0 +1,140 @@
+{{- define "co.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "co.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := include "co.name" . -}}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "co.selector" -}}
+app.kubernetes.io/name: {{ include "co.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "co.labels" -}}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{ include "co.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Where conversations and sandboxes are. */}}
+{{- define "co.sandboxNamespace" -}}
+{{- default .Release.Namespace .Values.sandboxes.namespace -}}
+{{- end -}}
+
+{{/* repository@digest, else repository:tag. Takes a dict of image and root. */}}
+{{- define "co.image" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ default .root.Chart.AppVersion .image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes a dict of root and component. */}}
+{{- define "co.serviceAccount" -}}
+{{- $account := (index .root.Values .component).serviceAccount -}}
+{{- if and (not $account.create) (not $account.name) -}}
+{{- fail (printf "%s.serviceAccount.name is needed when %s.serviceAccount.create is false" .component .component) -}}
+{{- end -}}
+{{- default (printf "%s-%s" (include "co.fullname" .root) .component) $account.name -}}
+{{- end -}}
+
+{{- define "co.masterKeySecret" -}}
+{{- default (printf "%s-master-key" (include "co.fullname" .)) .Values.masterKey.existingSecret -}}
+{{- end -}}
+
+{{- define "co.firstKeySecret" -}}
+{{- default (printf "%s-first-key" (include "co.fullname" .)) .Values.firstKey.existingSecret -}}
+{{- end -}}
+
+{{/*
+Annotations of a resource whose definition this chart brings. At the first install Helm knows no such kind yet when it looks at the
+manifests, so the resource is made after everything else, with the marks by which the next upgrade takes it over; from then on it is
+an ordinary part of the release. It is kept at an uninstall.
+*/}}
+{{- define "co.customResourceAnnotations" -}}
+helm.sh/resource-policy: keep
+{{- if not (.Capabilities.APIVersions.Has "conversation-operator.dev/v1alpha1") }}
+helm.sh/hook: post-install,post-upgrade
+meta.helm.sh/release-name: {{ .Release.Name }}
+meta.helm.sh/release-namespace: {{ .Release.Namespace }}
+{{- end }}
+{{- end -}}
+
+{{/* What both Deployments' pods have in common. Takes a dict of root and component. */}}
+{{- define "co.podPlacement" -}}
+{{- $values := index .root.Values .component -}}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if $values.topologySpread.enabled }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: {{ $values.topologySpread.topologyKey }}
+    whenUnsatisfiable: {{ $values.topologySpread.whenUnsatisfiable }}
+    labelSelector:
+      matchLabels:
+        {{- include "co.selector" .root | nindent 8 }}
+        app.kubernetes.io/component: {{ .component }}
+    # Of the pods of one version only: those that an upgrade takes away don't count.
+    matchLabelKeys: [pod-template-hash]
+{{- end }}
+{{- end -}}
+
+{{- define "co.podSecurity" -}}
+runAsNonRoot: true
+seccompProfile: { type: RuntimeDefault }
+{{- with .Values.podSecurityContext }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "co.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end -}}
+
+{{/* Environment of both. */}}
+{{- define "co.commonEnv" -}}
+- { name: NAMESPACE, value: {{ include "co.sandboxNamespace" . | quote }} }
+- name: MASTER_KEY_FILES
+  value: {{ range $index, $entry := .Values.masterKey.entries }}{{ if $index }},{{ end }}/etc/conversation-operator/master-key/{{ $entry }}{{ end }}
+- { name: METRICS_PORT, value: '9464' }
+- { name: LOG_FORMAT, value: json }
+{{- end -}}
+
+{{- define "co.masterKeyMount" -}}
+{ name: master-key, mountPath: /etc/conversation-operator/master-key, readOnly: true }
+{{- end -}}
+
+{{- define "co.masterKeyVolume" -}}
+name: master-key
+secret: { secretName: {{ include "co.masterKeySecret" . }}, defaultMode: 292 }
+{{- end -}}

@@ -1,0 +1,54 @@
+import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
+import { isOwnedBy } from '../../resources/object.ts';
+import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { Patience, TroubleCode, type Trouble } from './trouble.ts';
+
+/** What a claim of the sandbox's name is to the sandbox. */
+export type ClaimTitle =
+  /** Made for it; or retained from a sandbox of the same name and owner, whose files it goes on with. */
+  | 'own'
+  /** Of an earlier sandbox of the name, and about to go with it; or being deleted. */
+  | 'going'
+  /** Somebody else's: never taken, however long the sandbox waits. */
+  | 'foreign';
+
+export function titleTo(claim: PersistentVolumeClaim, sandbox: Sandbox): ClaimTitle {
+  const { deletionTimestamp, ownerReferences = [], annotations } = claim.metadata;
+  if (deletionTimestamp !== undefined) return 'going';
+  if (isOwnedBy(claim, sandbox)) return 'own';
+  if (ownerReferences.some(({ kind }) => kind === sandboxes.kind)) return 'going';
+  return ownerReferences.length === 0 && annotations?.[ownerAnnotation] === sandbox.spec.owner ? 'own' : 'foreign';
+}
+
+export const volumeNameTaken = (name: string): Trouble => ({
+  code: TroubleCode.volumeNameTaken,
+  message: `There is a volume claim ${name} already, which is not this sandbox's to take.`,
+  patience: Patience.untilDeadline,
+});
+
+/** A claim is bound in seconds, or something is wrong: with a late binding class the scheduler says nothing for ten minutes. */
+export const bindingMs = 20_000;
+
+/** What is wrong with the claim of a sandbox whose pod does not run. */
+export function claimTrouble(claim: PersistentVolumeClaim, pod: Pod, now: number): Trouble | undefined {
+  const { phase } = claim.status ?? {};
+  if (phase === 'Lost') {
+    const message = 'Its volume does not exist any more.';
+    return { code: TroubleCode.volumeLost, message, patience: Patience.untilDeadline };
+  }
+  const { conditions, containerStatuses, phase: podPhase = 'Pending' } = pod.status ?? {};
+  const scheduled = conditions?.some(({ type, status }) => type === 'PodScheduled' && status === 'True') === true;
+  const begun = scheduled || podPhase !== 'Pending' || (containerStatuses ?? []).length > 0;
+  if (phase === 'Bound' || begun || now - Date.parse(pod.metadata.creationTimestamp) < bindingMs) return undefined;
+  return volumeNotBound(claim);
+}
+
+/** Says what may be missing: that a class does not exist is known only to those who may read classes. */
+export function volumeNotBound({ spec }: PersistentVolumeClaim): Trouble {
+  const { storageClassName } = spec ?? {};
+  const why =
+    storageClassName === undefined || storageClassName === ''
+      ? 'the template names no storage class, and the cluster has no default one that provides it'
+      : `the storage class ${storageClassName} does not exist, or does not provide it`;
+  return { code: TroubleCode.volumeNotBound, message: `Its volume is not bound yet: ${why}.`, patience: Patience.untilDeadline };
+}

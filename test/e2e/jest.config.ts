@@ -1,0 +1,16 @@
+import type { Config } from 'jest';
+import base from '../../jest.config.ts';
+
+const config: Config = {
+  ...base,
+  rootDir: '../..',
+  testMatch: ['<rootDir>/test/e2e/**/*.e2e.ts'],
+  globalSetup: '<rootDir>/test/e2e/support/setup.ts',
+  globalTeardown: '<rootDir>/test/e2e/support/teardown.ts',
+  testSequencer: '<rootDir>/test/e2e/support/sequencer.ts',
+  // One installation, so one part after the other.
+  maxWorkers: 1,
+  testTimeout: 120_000,
+};
+
+export default config;

@@ -1,0 +1,117 @@
+import { BlockList, isIPv6 } from 'node:net';
+import { getJson, kubectl } from './support/cluster.ts';
+import { TestedInstallation, release } from './support/installation.ts';
+
+interface Selector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly { readonly key: string }[];
+}
+interface Peer {
+  readonly namespaceSelector?: Selector;
+  readonly podSelector?: Selector;
+  readonly ipBlock?: { readonly cidr: string; readonly except?: readonly string[] };
+}
+interface Policy {
+  readonly spec: {
+    readonly podSelector: Selector;
+    readonly policyTypes: readonly string[];
+    readonly ingress: readonly { readonly from?: readonly Peer[] }[];
+    readonly egress: readonly { readonly to?: readonly Peer[]; readonly ports?: readonly { readonly port: number | string }[] }[];
+  };
+}
+
+const up = new TestedInstallation('story');
+const { namespace, sandboxes, tools } = up.facts;
+const policy = (of: string, name: string) => getJson<Policy>(`--namespace ${of} networkpolicy ${release}-${name}`);
+
+const selector = ({ matchLabels = {}, matchExpressions = [] }: Selector): string =>
+  [...Object.entries(matchLabels).map(([key, value]) => `${key}=${value}`), ...matchExpressions.map(({ key }) => key)].join(',');
+
+/** The pods that a selector means, by the API server's own judgement. */
+async function selected(of: string, labels: Selector = {}): Promise<readonly string[]> {
+  const names = await kubectl(['--namespace', of, 'get', 'pods', '-l', selector(labels), '-o', 'jsonpath={.items[*].metadata.name}']);
+  return names.split(' ').filter((name) => name !== '');
+}
+
+/** Whether peers that are address ranges let an address through. */
+function lets(peers: readonly Peer[], address: string): boolean {
+  const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+  const within = (range: string) => {
+    const [base = '', bits] = range.split('/');
+    if (isIPv6(base) !== isIPv6(address)) return false;
+    const list = new BlockList();
+    list.addSubnet(base, Number(bits), family);
+    return list.check(address, family);
+  };
+  return peers.some(({ ipBlock }) => ipBlock !== undefined && within(ipBlock.cidr) && !(ipBlock.except ?? []).some(within));
+}
+
+describe('the network policy of sandboxes', () => {
+  let sandbox: string;
+  let id: string;
+  let found: Policy;
+  beforeAll(async () => {
+    const { id: task } = await up.start('Hello.');
+    const over = await up.over(task, 60_000);
+    id = over.app_conversation_id ?? '';
+    sandbox = over.sandbox_id ?? '';
+    found = await policy(sandboxes, 'sandboxes');
+  });
+  afterAll(() => up.call('DELETE', `/api/v1/app-conversations/${id}`));
+
+  it('means every sandbox, in both directions', async () => {
+    expect(found.spec.policyTypes).toEqual(['Ingress', 'Egress']);
+    expect(await selected(sandboxes, found.spec.podSelector)).toContain(sandbox);
+  });
+
+  it('lets in the operator and the gateway, and nobody else', async () => {
+    const peers = found.spec.ingress.flatMap(({ from = [] }) => from);
+    const pods = await Promise.all(
+      peers.map(({ namespaceSelector, podSelector }) => {
+        expect(namespaceSelector).toEqual({ matchLabels: { 'kubernetes.io/metadata.name': namespace } });
+        return selected(namespace, podSelector);
+      }),
+    );
+    const all = (await kubectl(`--namespace ${namespace} get pods -o jsonpath={.items[*].metadata.name}`)).split(' ');
+    expect(pods.flat().toSorted()).toEqual(all.filter((name) => /-(operator|gateway)-/.test(name)).toSorted());
+  });
+
+  it('opens the public internet, and neither the cluster nor the metadata service', async () => {
+    const ranges = found.spec.egress.filter(({ ports }) => ports === undefined).flatMap(({ to = [] }) => to);
+    expect([...ranges.map(({ ipBlock }) => ipBlock?.cidr)].toSorted()).toEqual(['0.0.0.0/0', '::/0']);
+    const addresses = await kubectl([
+      'get',
+      'pods,services,nodes',
+      '--all-namespaces',
+      '-o',
+      'jsonpath={.items[*].status.podIP} {.items[*].spec.clusterIP} {.items[*].status.addresses[?(@.type=="InternalIP")].address}',
+    ]);
+    const ofTheCluster = addresses.split(/\s+/).filter((address) => /^[0-9a-f.:]+$/i.test(address));
+    expect(ofTheCluster.length).toBeGreaterThan(5);
+    for (const address of [...ofTheCluster, '169.254.169.254', 'fd00:ec2::254', '100.100.100.200', '127.0.0.1', '192.168.1.1']) {
+      expect([address, lets(ranges, address)]).toEqual([address, false]);
+    }
+    for (const address of ['1.1.1.1', '140.82.121.4', '2606:4700:4700::1111']) {
+      expect([address, lets(ranges, address)]).toEqual([address, true]);
+    }
+  });
+
+  it('opens what extraEgress names, and names', () => {
+    const others = found.spec.egress.filter(({ ports }) => ports !== undefined);
+    expect(others.flatMap(({ ports = [] }) => ports.map(({ port }) => port))).toEqual([53, 53, 8080]);
+    expect(others.at(-1)?.to).toEqual([{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }]);
+  });
+});
+
+describe.each(['operator', 'gateway'])('the network policy of the %s', (component) => {
+  it('means its pods, in both directions, and lets them reach sandboxes', async () => {
+    const { spec } = await policy(namespace, component);
+    expect(spec.policyTypes).toEqual(['Ingress', 'Egress']);
+    expect(await selected(namespace, spec.podSelector)).toHaveLength(2);
+    const peers = spec.egress.flatMap(({ to = [] }) => to);
+    expect(peers).toContainEqual({
+      namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': sandboxes } },
+      podSelector: { matchExpressions: [{ key: 'conversation-operator.dev/sandbox', operator: 'Exists' }] },
+    });
+  });
+});

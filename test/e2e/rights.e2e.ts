@@ -1,0 +1,164 @@
+import { readFileSync } from 'node:fs';
+import { eventually } from '../support/eventually.ts';
+import { getJson, kubectl } from './support/cluster.ts';
+import { readFacts, release } from './support/installation.ts';
+
+const facts = readFacts();
+const components = ['operator', 'gateway'] as const;
+type Component = (typeof components)[number];
+
+const normal = (table: string): readonly string[] =>
+  table
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().replaceAll(/\s+/g, ' '));
+const committed = (name: string) => normal(readFileSync(new URL(`rights/${name}.txt`, import.meta.url), 'utf8'));
+const rightsOf = async (component: Component, namespace: string) => {
+  const account = `system:serviceaccount:${facts.namespace}:${release}-${component}`;
+  return normal(await kubectl(`auth can-i --list --namespace ${namespace} --as=${account}`));
+};
+
+/** Calls the API server from within a pod, with the token that is mounted there; answers with the status of each call. */
+const caller = `
+  const { readFileSync } = require('node:fs');
+  const { request } = require('node:https');
+  const folder = '/var/run/secrets/kubernetes.io/serviceaccount/';
+  const options = { ca: readFileSync(folder + 'ca.crt'), headers: { authorization: 'Bearer ' + readFileSync(folder + 'token', 'utf8') } };
+  const server = 'https://' + process.env.KUBERNETES_SERVICE_HOST + ':' + process.env.KUBERNETES_SERVICE_PORT;
+  const call = ([method, path, body]) =>
+    new Promise((resolve, reject) => {
+      const headers = { ...options.headers, 'content-type': method === 'PATCH' ? 'application/merge-patch+json' : 'application/json' };
+      request(server + path, { ...options, method, headers }, (response) => resolve(response.resume().statusCode))
+        .on('error', reject)
+        .end(body);
+    });
+  (async () => {
+    for (const each of JSON.parse(process.argv[1])) console.log(await call(each));
+  })();
+`;
+type Call = readonly [method: string, path: string, body?: string];
+
+async function statuses(component: Component, calls: readonly Call[]): Promise<Readonly<Record<string, number>>> {
+  const pod = ['--namespace', facts.namespace, 'exec', `deployment/${release}-${component}`, '--'];
+  const output = await kubectl([...pod, '/usr/local/bin/node', '--eval', caller, JSON.stringify(calls)]);
+  const codes = output.split('\n').map(Number);
+  return Object.fromEntries(calls.map(([method, path], index) => [`${method} ${path}`, codes[index] ?? 0]));
+}
+
+const ours = `/apis/conversation-operator.dev/v1alpha1/namespaces/${facts.sandboxes}`;
+const core = `/api/v1/namespaces/${facts.sandboxes}`;
+const aPod = JSON.stringify({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'none' },
+  spec: {
+    securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    containers: [{ name: 'a', image: 'a', securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } }],
+  },
+});
+
+/** What nobody may, whatever it is needed for. */
+const forbidden: readonly Call[] = [
+  ...[facts.sandboxes, facts.namespace, 'kube-system'].map((namespace): Call => ['GET', `/api/v1/namespaces/${namespace}/secrets`]),
+  ['GET', '/api/v1/secrets'],
+  ['GET', `/api/v1/namespaces/${facts.namespace}/secrets/${release}-master-key`],
+  ['GET', `/api/v1/namespaces/${facts.namespace}/pods`],
+  ['GET', '/api/v1/pods'],
+  ['GET', '/api/v1/nodes'],
+  ['GET', '/api/v1/namespaces'],
+  ['GET', `${core}/configmaps`],
+  ['GET', '/apis/conversation-operator.dev/v1alpha1/conversations'],
+  ['DELETE', `${core}/persistentvolumeclaims/none`],
+  ['POST', `${core}/pods/none/exec?command=ls`],
+  ['GET', `${core}/pods/none/log`],
+  ['POST', `${core}/serviceaccounts/default/token`, '{}'],
+  ['POST', `${ours}/apikeys?dryRun=All`, '{}'],
+  ['PATCH', `${ours}/sandboxtemplates/default?dryRun=All`, '{}'],
+  ['PATCH', `${ours}/conversationquotas/default?dryRun=All`, '{}'],
+  ['POST', `/apis/rbac.authorization.k8s.io/v1/namespaces/${facts.sandboxes}/rolebindings?dryRun=All`, '{}'],
+  ['GET', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'],
+  ['PATCH', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/conversations.conversation-operator.dev?dryRun=All', '{}'],
+];
+
+const allowed: Readonly<Record<Component, readonly Call[]>> = {
+  operator: [
+    ['GET', `${core}/pods`],
+    ['POST', `${core}/pods?dryRun=All`, aPod],
+    ['GET', `${core}/persistentvolumeclaims`],
+    ['GET', `${ours}/conversations`],
+    ['GET', `${ours}/sandboxes`],
+    ['GET', `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`],
+  ],
+  gateway: [
+    ['GET', `${ours}/conversations`],
+    ['GET', `${ours}/sandboxes`],
+    ['GET', `${ours}/apikeys`],
+    ['GET', `${ours}/conversationquotas`],
+  ],
+};
+const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
+  operator: [
+    ['GET', `${ours}/apikeys`],
+    ['DELETE', `${ours}/conversations/none`],
+    ['DELETE', `${ours}/sandboxes/none`],
+    ['PATCH', `${ours}/conversations/none`, '{}'],
+  ],
+  gateway: [
+    ['GET', `${core}/pods`],
+    ['POST', `${core}/pods?dryRun=All`, aPod],
+    ['GET', `${core}/persistentvolumeclaims`],
+    ['PATCH', `${ours}/conversations/none/status`, '{}'],
+    ['POST', `${core}/events`, '{}'],
+    ['GET', `/apis/coordination.k8s.io/v1/namespaces/${facts.sandboxes}/leases/conversation-operator`],
+  ],
+};
+
+describe.each(components)('the service account of the %s', (component) => {
+  it('has the rights that are committed, and no other', async () => {
+    expect(await rightsOf(component, facts.sandboxes)).toEqual(committed(component));
+  });
+
+  it('has none that not everybody has, in any other namespace', async () => {
+    for (const namespace of [facts.namespace, 'default', 'kube-system']) {
+      expect(await rightsOf(component, namespace)).toEqual(committed('elsewhere'));
+    }
+  });
+
+  it('may do what it needs, tried from within its pod', async () => {
+    for (const [call, status] of Object.entries(await statuses(component, allowed[component]))) {
+      expect([call, status]).toEqual([call, call.startsWith('POST') ? 201 : 200]);
+    }
+  });
+
+  it('is refused everything else, tried from within its pod', async () => {
+    for (const [call, status] of Object.entries(await statuses(component, [...forbidden, ...notOfTheOther[component]]))) {
+      expect([call, status]).toEqual([call, 403]);
+    }
+  });
+});
+
+it('comes up by itself once a RoleBinding is there that was missing', async () => {
+  const binding = `rolebinding ${release}-gateway`;
+  const { metadata, ...rest } = await getJson<{ metadata: object }>(`--namespace ${facts.sandboxes} ${binding}`);
+  const { name, labels, annotations } = metadata as { name: string; labels: object; annotations: object };
+  const before = JSON.stringify({ ...rest, metadata: { name, namespace: facts.sandboxes, labels, annotations } });
+  const inRelease = (args: string) => kubectl(`--namespace ${facts.namespace} ${args}`);
+  await kubectl(`--namespace ${facts.sandboxes} delete ${binding}`);
+  const pod = (await inRelease('get pods -l app.kubernetes.io/component=gateway -o jsonpath={.items[0].metadata.name}')).trim();
+  await inRelease(`delete pod ${pod}`);
+  const newest = await eventually(
+    'another gateway whose log says what is missing',
+    async () => {
+      const names = await inRelease('get pods -l app.kubernetes.io/component=gateway --sort-by=.metadata.creationTimestamp -o name');
+      const name = names.split('\n').at(-1) ?? '';
+      return name !== `pod/${pod}` && /is forbidden.*cannot list/.test(await inRelease(`logs ${name} --tail=100`)) && name;
+    },
+    60_000,
+  );
+  const ready = (name: string) =>
+    inRelease(`get ${name} -o jsonpath={.status.containerStatuses[0].ready}/{.status.containerStatuses[0].restartCount}`);
+  expect(await ready(newest)).toBe('false/0');
+  // As Helm does it: the next upgrade owns what it finds.
+  await kubectl('apply --server-side --field-manager=helm -f -', before);
+  await eventually('it to be ready', async () => (await ready(newest)) === 'true/0', 90_000);
+}, 180_000);

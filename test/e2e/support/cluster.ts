@@ -1,0 +1,58 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { eventually } from '../../support/eventually.ts';
+import { kubectl as run } from '../../support/kubectl.ts';
+
+const execute = promisify(execFile);
+const up = fileURLToPath(new URL('../../cluster/up', import.meta.url));
+
+export const kubeconfig = process.env['KUBECONFIG'] ?? '';
+
+/** Where a cluster of test/cluster keeps its files; undefined when the cluster is somebody else's. */
+export const stateFolder = process.env['CLUSTER_STATE'];
+
+/** Runs kubectl; throws what it says when it fails. Arguments are split at spaces, unless they are given as a list. */
+export async function kubectl(args: string | readonly string[], input?: string): Promise<string> {
+  const list = typeof args === 'string' ? args.split(' ') : args;
+  const { code, stdout, stderr } = await run(kubeconfig, list, input);
+  if (code !== 0) throw new Error(`kubectl ${list.join(' ')}: ${stderr}`);
+  return stdout.trim();
+}
+
+/** Like kubectl, but what it says on standard error is the answer. */
+export const kubectlRefused = async (args: string | readonly string[], input?: string): Promise<string> => {
+  const list = typeof args === 'string' ? args.split(' ') : args;
+  const { code, stdout, stderr } = await run(kubeconfig, list, input);
+  if (code === 0) throw new Error(`kubectl ${list.join(' ')} was not refused: ${stdout}`);
+  return stderr.trim();
+};
+
+export const apply = (...objects: readonly object[]): Promise<string> =>
+  kubectl('apply -f -', JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects }));
+
+export async function getJson<T>(args: string): Promise<T> {
+  return JSON.parse(await kubectl(`get ${args} -o json`)) as T;
+}
+
+/** Ends a process of the cluster as a crash does; nothing starts it again but `restart`. Only with a cluster of test/cluster. */
+export async function crash(name: 'apiserver' | 'kubelet'): Promise<void> {
+  const pid = Number(readFileSync(join(stateFolder ?? '', `${name}.pid`), 'utf8'));
+  process.kill(pid, 'SIGKILL');
+  await eventually(`the ${name} to end`, () => {
+    try {
+      process.kill(pid, 0);
+      return false;
+    } catch {
+      return true;
+    }
+  });
+}
+
+/** Starts again what has been ended. */
+export async function restart(): Promise<void> {
+  const { KUBECONFIG: _kubeconfig, ...env } = process.env;
+  await execute(up, { env });
+}

@@ -1,0 +1,75 @@
+import { apply, kubectl } from './cluster.ts';
+
+/** What the repository holds. */
+export const readme = 'The shop.';
+export const feature = 'What is being worked on.';
+/** What its set-up script writes. */
+export const setUpFile = '.set-up';
+
+const server = `
+  const { createReadStream } = require('node:fs');
+  const { join, normalize } = require('node:path');
+  require('node:http').createServer((request, response) => {
+    const path = join('/tmp/repositories', normalize(new URL(request.url, 'http://git').pathname));
+    const file = createReadStream(path);
+    file.on('error', () => response.writeHead(404).end());
+    file.on('open', () => response.writeHead(200));
+    file.pipe(response);
+  }).listen(8080);
+`;
+
+// Git's plain protocol over HTTP: files as they are in the repository, and lists that update-server-info writes.
+const script = `
+set -eu
+export HOME=/tmp GIT_AUTHOR_NAME=e2e GIT_AUTHOR_EMAIL=e2e@localhost GIT_COMMITTER_NAME=e2e GIT_COMMITTER_EMAIL=e2e@localhost
+rm -rf /tmp/tree /tmp/repositories
+git init --quiet --initial-branch main /tmp/tree
+cd /tmp/tree
+echo '${readme}' >README.md
+mkdir .openhands
+echo 'echo done >${setUpFile}' >.openhands/setup.sh
+git add .
+git commit --quiet --message first
+git checkout --quiet -b feature
+echo '${feature}' >README.md
+git commit --quiet --all --message second
+git checkout --quiet main
+git clone --quiet --bare /tmp/tree /tmp/repositories/acme/shop.git
+git -C /tmp/repositories/acme/shop.git update-server-info
+exec node --eval "$SERVER"
+`;
+
+/** A git server in the cluster; returns the base URL of its repositories. It has one: acme/shop. */
+export async function startGitServer(namespace: string, image: string): Promise<string> {
+  const labels = { app: 'git' };
+  const metadata = { name: 'git', namespace, labels };
+  await apply(
+    {
+      apiVersion: 'apps/v1',
+      kind: 'Deployment',
+      metadata,
+      spec: {
+        selector: { matchLabels: labels },
+        template: {
+          metadata: { labels },
+          spec: {
+            automountServiceAccountToken: false,
+            containers: [
+              {
+                name: 'git',
+                image,
+                command: ['/bin/bash', '-c', script],
+                env: [{ name: 'SERVER', value: server }],
+                readinessProbe: { httpGet: { path: '/acme/shop.git/info/refs', port: 8080 }, periodSeconds: 1 },
+              },
+            ],
+          },
+        },
+      },
+    },
+    { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: labels, ports: [{ port: 8080 }] } },
+  );
+  await kubectl(`--namespace ${namespace} rollout status deployment git --timeout=120s`);
+  // By address: a cluster of test/cluster resolves no names.
+  return `http://${await kubectl(`--namespace ${namespace} get service git -o jsonpath={.spec.clusterIP}`)}:8080`;
+}

@@ -1,0 +1,114 @@
+import { execFile } from 'node:child_process';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { helmPath } from '../../../helm/tools/binaries.ts';
+import { RestUser } from '../../support/rest-user.ts';
+import { kubeconfig, kubectl } from './cluster.ts';
+
+const execute = promisify(execFile);
+
+/** Whose keys the set-up makes: one for each part, so that no part's quota is another one's. */
+export const owners = ['story', 'client', 'quota', 'causes', 'loss', 'upgrade', 'chaos'] as const;
+export type Owner = (typeof owners)[number];
+
+const factsSchema = z.object({
+  work: z.string(),
+  /** Where the release is. */
+  namespace: z.string(),
+  /** Where its conversations and sandboxes are. */
+  sandboxes: z.string(),
+  /** Where the test's own pods are. */
+  tools: z.string(),
+  /** Of the gateway's Service. */
+  url: z.string(),
+  gitUrl: z.string(),
+  /** A chart of an older version, which is installed first. */
+  previousChart: z.string(),
+  keys: z.record(z.string(), z.string()),
+});
+export type Facts = z.output<typeof factsSchema>;
+
+/** What the set-up leaves for the tests, which run in modules of their own. */
+const factsFile = (): string => join(process.env['E2E_WORK'] ?? '', 'facts.json');
+export const writeFacts = (facts: Facts): void => writeFileSync(factsFile(), JSON.stringify(facts));
+export const readFacts = (): Facts => factsSchema.parse(JSON.parse(readFileSync(factsFile(), 'utf8')));
+
+const figuresFile = (): string => join(process.env['E2E_WORK'] ?? '', 'figures.json');
+export function readFigures(): Readonly<Record<string, string>> {
+  if (!existsSync(figuresFile())) return {};
+  return z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(figuresFile(), 'utf8')));
+}
+
+/** Printed at the end of the run. */
+export function report(name: string, value: string): void {
+  writeFileSync(`${figuresFile()}.new`, JSON.stringify({ ...readFigures(), [name]: value }));
+  renameSync(`${figuresFile()}.new`, figuresFile());
+}
+
+export const release = 'conversation-operator';
+
+/** Runs Helm; throws what it says when it fails. */
+export async function helm(args: readonly string[], values?: object): Promise<string> {
+  const version = process.env['HELM'] === '3' ? 3 : 4;
+  const child = execute(helmPath(version), [...args, ...(values === undefined ? [] : ['--values', '-'])], {
+    env: { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: kubeconfig },
+  });
+  child.child.stdin?.end(values === undefined ? '' : JSON.stringify(values));
+  try {
+    return (await child).stdout;
+  } catch (error) {
+    const { stderr, stdout } = error as { stderr: string; stdout: string };
+    throw new Error(`helm ${args.join(' ')}: ${stderr}${stdout}`, { cause: error });
+  }
+}
+
+/** What somebody sets who installs on a cluster like this one; everything else is as the chart has it. */
+export function chartValues({ sandboxes, tools, gitUrl }: Pick<Facts, 'sandboxes' | 'tools' | 'gitUrl'>): object {
+  const registry = process.env['REGISTRY'] ?? '';
+  const tag = process.env['TAG'] ?? '';
+  return {
+    image: { repository: `${registry}/conversation-operator`, tag },
+    sandboxes: { namespace: sandboxes, createNamespace: true },
+    gitHosts: [{ provider: 'github', url: gitUrl }],
+    networkPolicies: {
+      sandboxes: {
+        extraEgress: [
+          {
+            to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }],
+            ports: [{ port: 8080, protocol: 'TCP' }],
+          },
+        ],
+      },
+    },
+    defaultTemplate: {
+      image: { repository: `${registry}/conversation-operator-agent`, tag },
+      // Many at once on a small machine.
+      resources: { requests: { cpu: '20m', memory: '64Mi' }, limits: { cpu: '2', memory: '1Gi' } },
+      storage: { size: '1Gi' },
+    },
+  };
+}
+
+/** The installation under test, as one of its users. */
+export class TestedInstallation extends RestUser {
+  readonly facts: Facts;
+
+  constructor(owner: Owner) {
+    const facts = readFacts();
+    super({ url: facts.url, key: facts.keys[owner] ?? '' });
+    this.facts = facts;
+  }
+
+  /** kubectl in the sandboxes' namespace. */
+  k(args: string | readonly string[], input?: string): Promise<string> {
+    const list = typeof args === 'string' ? args.split(' ') : args;
+    return kubectl(['--namespace', this.facts.sandboxes, ...list], input);
+  }
+
+  /** Runs a script within a sandbox's container. */
+  inSandbox(sandbox: string, script: string): Promise<string> {
+    return this.k(['exec', sandbox, '--', '/bin/sh', '-c', script]);
+  }
+}

@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto';
+import type { StartTask } from '../../../src/gateway/views/start-task.ts';
+import { startTaskSchema } from '../../../src/gateway/views/start-task.ts';
+import { saying, type Answer, type RestUser } from '../../support/rest-user.ts';
+
+const retryMs = 300;
+
+/** Asks again as a client does that is told "later", or whose connection breaks; never gives up before `withinMs`. */
+async function persistently(ask: () => Promise<Answer>, withinMs: number): Promise<Answer> {
+  const deadline = performance.now() + withinMs;
+  for (;;) {
+    let last: unknown;
+    try {
+      const answer = await ask();
+      if (answer.status < 500) return answer;
+      last = `${answer.status}: ${JSON.stringify(answer.body)}`;
+    } catch (error) {
+      last = error;
+    }
+    if (performance.now() > deadline) throw new Error(`no answer within ${withinMs} ms`, { cause: last });
+    await new Promise((resolve) => setTimeout(resolve, retryMs));
+  }
+}
+
+/** A start under an id that the client chooses, so that asking again is safe; resolves once it is READY or in ERROR. */
+export async function startPersistently(user: RestUser, text: string, withinMs = 180_000): Promise<StartTask> {
+  const body = { ...saying(text), conversation_id: randomUUID() };
+  const { status, body: accepted } = await persistently(() => user.call('POST', '/api/v1/app-conversations', body), withinMs);
+  if (status !== 200) throw new Error(`${status}: ${JSON.stringify(accepted)}`);
+  const { id } = startTaskSchema.parse(accepted);
+  return user.over(id, withinMs);
+}

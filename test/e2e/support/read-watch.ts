@@ -1,0 +1,63 @@
+import { request } from 'node:http';
+
+/** Reads again and again, each time over a connection of its own, as many clients do, and keeps what went wrong. */
+export class ReadWatch {
+  readonly #url: string;
+  readonly #key: string;
+  readonly #failures: string[] = [];
+  #answers = 0;
+  #slowestMs = 0;
+  #closed = false;
+  readonly #ended: Promise<void>;
+
+  constructor({ url, key }: { readonly url: string; readonly key: string }) {
+    this.#url = `${url}/api/v1/app-conversations/search?limit=5`;
+    this.#key = key;
+    this.#ended = this.#work();
+  }
+
+  get answers(): number {
+    return this.#answers;
+  }
+
+  get slowestMs(): number {
+    return this.#slowestMs;
+  }
+
+  /** Everything but an answer 200 within 5 s. */
+  get failures(): readonly string[] {
+    return this.#failures;
+  }
+
+  async stop(): Promise<void> {
+    this.#closed = true;
+    await this.#ended;
+  }
+
+  async #work(): Promise<void> {
+    while (!this.#closed) {
+      const begun = performance.now();
+      try {
+        const status = await this.#read();
+        if (status === 200) this.#answers++;
+        else this.#failures.push(`${new Date().toISOString()} ${status}`);
+      } catch (error) {
+        this.#failures.push(`${new Date().toISOString()} ${String(error)}`);
+      }
+      this.#slowestMs = Math.max(this.#slowestMs, performance.now() - begun);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  #read(): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${this.#key}` };
+      request(this.#url, { agent: false, headers, signal: AbortSignal.timeout(5_000) }, (response) => {
+        response.on('error', reject).on('end', () => resolve(response.statusCode ?? 0));
+        response.resume();
+      })
+        .on('error', reject)
+        .end();
+    });
+  }
+}

@@ -1,0 +1,20 @@
+import { basename } from 'node:path';
+import type { Test } from '@jest/test-result';
+
+/** As an installation lives: what ends it comes last. */
+const order = ['install', 'story', 'official-client', 'quota', 'causes', 'loss', 'rights', 'network', 'upgrade', 'chaos', 'uninstall'];
+
+const position = ({ path }: Test): number => order.indexOf(basename(path, '.e2e.ts'));
+
+export default class InOrder {
+  sort(tests: readonly Test[]): Test[] {
+    const unknown = tests.filter((test) => position(test) === -1).map(({ path }) => path);
+    if (unknown.length > 0) throw new Error(`support/sequencer.ts does not say when to run ${unknown.join(', ')}`);
+    return tests.toSorted((one, other) => position(one) - position(other));
+  }
+
+  /** What was learnt from a run is not used by the next. */
+  cacheResults(): void {
+    // Nothing to keep.
+  }
+}

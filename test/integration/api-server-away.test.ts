@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { startApiFront, type ApiFront } from '../support/api-front.ts';
+import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { eventually } from '../support/eventually.ts';
+import { program } from '../support/installation.ts';
+
+let stack: AsyncDisposableStack;
+let api: RunningApiServer;
+let port: number;
+let kubeconfig: string;
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  api = await runApiServer();
+  stack.defer(() => api.close());
+  writeFileSync(join(api.folder, 'master-key'), 'k'.repeat(32));
+  port = await freePort();
+  kubeconfig = join(api.folder, 'front');
+  // A plain server: kubeconfigs may name one only when nothing is verified anyway.
+  const text = readFileSync(api.kubeconfig, 'utf8')
+    .replace(/server: .*/, `server: http://127.0.0.1:${port}`)
+    .replace(/certificate-authority-data: .*/, 'insecure-skip-tls-verify: true');
+  writeFileSync(kubeconfig, text);
+});
+afterEach(() => stack.disposeAsync());
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port: free } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return free;
+}
+
+interface LogLine {
+  readonly level: string;
+  readonly message: string;
+  readonly error?: { readonly message: string };
+}
+
+async function run(command: 'operator' | 'gateway') {
+  const readyPort = await freePort();
+  const child = spawn(process.execPath, [program, command], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: api.folder,
+      KUBECONFIG: kubeconfig,
+      MASTER_KEY_FILES: join(api.folder, 'master-key'),
+      METRICS_PORT: String(readyPort),
+      HEALTH_PORT: '0',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      LOG_FORMAT: 'json',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  const exited = once(child, 'exit');
+  stack.defer(async () => {
+    if (child.exitCode === null && child.kill('SIGKILL')) await exited;
+  });
+  return {
+    lines: () => log.split('\n').flatMap((line) => (line.startsWith('{') && line.endsWith('}') ? [JSON.parse(line) as LogLine] : [])),
+    ready: async () => (await fetch(`http://127.0.0.1:${readyPort}/ready`)).status,
+    alive: async () => (await fetch(`http://127.0.0.1:${readyPort}/alive`)).status,
+    stop: async () => {
+      child.kill('SIGTERM');
+      return ((await exited) as [unknown])[0];
+    },
+  };
+}
+
+const front = async (): Promise<ApiFront> => {
+  const started = await startApiFront(api.server.url, port);
+  stack.defer(() => started.close());
+  return started;
+};
+
+describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
+  it('says at its start that the API server is out of reach, and works by itself once it is not', async () => {
+    const { lines, ready, alive, stop } = await run(command);
+    const why = await eventually(
+      'it says why',
+      () => lines().find(({ level, message }) => level === 'warn' && message.startsWith('The first list')),
+      30_000,
+    );
+    expect(why.error?.message).toContain(`ECONNREFUSED 127.0.0.1:${port}`);
+    expect([await ready(), await alive()]).toEqual([503, 200]);
+    await front();
+    await eventually('it is ready', async () => (await ready()) === 200, 60_000);
+    expect(await stop()).toBe(0);
+  }, 120_000);
+
+  it('says at its start which right it lacks, and works by itself once it has it', async () => {
+    const rights = await front();
+    const message =
+      'sandboxes.conversation-operator.dev is forbidden: User "system:serviceaccount:agents:x" cannot list resource "sandboxes" in API group "conversation-operator.dev" in the namespace "default"';
+    rights.refuse = ({ path }) => (path.includes('/sandboxes') ? { code: 403, reason: 'Forbidden', message } : undefined);
+    const { lines, ready, stop } = await run(command);
+    const why = await eventually(
+      'it says why',
+      () => lines().find(({ level, error }) => level === 'warn' && error?.message === message),
+      30_000,
+    );
+    expect(why.message).toBe('The first list failed and is asked for again');
+    expect(await ready()).toBe(503);
+    rights.refuse = () => undefined;
+    await eventually('it is ready', async () => (await ready()) === 200, 60_000);
+    expect(await stop()).toBe(0);
+  }, 120_000);
+});
+
+it.each([
+  ['list', ['keys', 'list']],
+  ['create', ['keys', 'create', '--owner', 'alice']],
+])(
+  'keys %s says in one line that the API server is out of reach, and ends with 1',
+  async (_sentence, args) => {
+    const child = spawn(process.execPath, [program, ...args, '--kubeconfig', kubeconfig], {
+      env: { PATH: process.env['PATH'], HOME: api.folder },
+    });
+    let stderr = '';
+    child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+    expect(((await once(child, 'exit')) as [unknown])[0]).toBe(1);
+    expect(stderr).toMatch(new RegExp(`^conversation-operator: .*ECONNREFUSED 127.0.0.1:${port}\n$`));
+  },
+  60_000,
+);

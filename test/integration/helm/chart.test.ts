@@ -1,0 +1,279 @@
+/* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-return -- resources of every kind; a wrong guess fails the test */
+import { readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { helmVersions } from '../../../helm/tools/binaries.ts';
+import { chartCrds, manifests } from '../../../helm/tools/manifests.ts';
+import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
+import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/values-document.ts';
+import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
+import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
+import { hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
+import { aSandbox } from '../../support/builders.ts';
+import { shapeErrors } from '../../support/kubernetes-shape.ts';
+import { Plane, type Body } from '../../support/plane.ts';
+import { RenderedChart } from '../../support/rendered-chart.ts';
+import { valueSets } from './value-sets.ts';
+
+const group = 'conversation-operator.dev';
+const ours = `${group}/v1alpha1`;
+const root = join(chartFolder, '../..');
+const read = (path: string) => readFileSync(join(root, path), 'utf8');
+
+describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
+  it('passes the linter', async () => {
+    await expect(helm(version, ['lint', '--strict', chartFolder])).resolves.toContain('0 chart(s) failed');
+  });
+
+  it.each(Object.keys(valueSets))('makes resources as Kubernetes has them, with %s', async (name) => {
+    const chart = await RenderedChart.of(version, { values: valueSets[name] ?? {} });
+    const errors = chart.resources.flatMap((resource: Body) => {
+      const { apiVersion, kind, metadata } = resource;
+      // Kinds of others than Kubernetes have no model.
+      if (/^(conversation-operator|monitoring|gateway)\./.test(apiVersion)) return [];
+      const model = `${apiVersion.split('/').at(-1).replace('v', 'V')}${kind}`;
+      return shapeErrors(model, resource, `${kind}/${metadata.name}`);
+    });
+    expect(errors).toEqual([]);
+    expect(chart.resources.length).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['a name at the top', { gatway: {} }, 'gatway'],
+    ['a name inside', { gateway: { replcas: 3 } }, 'replcas'],
+    ['a name deep inside', { networkPolicies: { sandboxes: { internett: true } } }, 'internett'],
+    ['a name in a list', { gitHosts: [{ provider: 'github', url: 'https://github.com', token: 'x' }] }, 'token'],
+    ['a word that is none of the known', { defaultQuota: { onExceeded: 'Pause' } }, 'onExceeded'],
+    ['a number as a text', { gateway: { replicas: '3' } }, 'replicas'],
+    ['a duration without a unit', { defaultTemplate: { idleTimeout: '30' } }, 'idleTimeout'],
+    ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
+  ])('refuses %s', async (_name, values, word) => {
+    await expect(renderChart(version, { values })).rejects.toThrow(word);
+  });
+
+  it.each([
+    ['a namespace to be made without a name', { sandboxes: { createNamespace: true } }, 'sandboxes.namespace is needed'],
+    ["somebody's key without its hash", { firstKey: { existingSecret: 'mine' } }, 'firstKey.sha256 is needed'],
+    ['no service account at all', { gateway: { serviceAccount: { create: false } } }, 'gateway.serviceAccount.name is needed'],
+    [
+      'a monitor without a service',
+      { metrics: { service: false, serviceMonitor: { enabled: true } } },
+      'serviceMonitor.enabled needs metrics.service',
+    ],
+  ])('explains what is wrong with %s', async (_name, values, words) => {
+    await expect(renderChart(version, { values })).rejects.toThrow(words);
+  });
+
+  it('makes a first key that the gateway takes, another one each time', async () => {
+    const charts = [await RenderedChart.of(version), await RenderedChart.of(version)];
+    const keys = charts.map((chart) => Buffer.from(chart.one('Secret', 'first-key').data['api-key'], 'base64').toString());
+    expect(keys.map(isWellFormedKey)).toEqual([true, true]);
+    expect(charts.map((chart) => chart.one('ApiKey').spec.sha256)).toEqual(keys.map(hashKey));
+    expect(new Set(keys).size).toBe(2);
+  });
+});
+
+describe('the chart', () => {
+  let chart: RenderedChart;
+  let full: RenderedChart;
+  beforeAll(async () => {
+    chart = await RenderedChart.of(4);
+    full = await RenderedChart.of(4, { values: valueSets['everything that is optional'] ?? {} });
+  });
+
+  it('says the same by either Helm', async () => {
+    const values = { masterKey: { existingSecret: 'ours' }, firstKey: { create: false } };
+    expect(await renderChart(3, { values })).toBe(await renderChart(4, { values }));
+  });
+
+  it('has everything that an installation needs', () => {
+    expect(chart.kinds()).toEqual(
+      [
+        ...['ApiKey', 'ConversationQuota', 'CustomResourceDefinition', 'Deployment', 'NetworkPolicy', 'Pod', 'PodDisruptionBudget'],
+        ...['Role', 'RoleBinding', 'SandboxTemplate', 'Secret', 'Service', 'ServiceAccount'],
+      ].sort(),
+    );
+    expect(full.kinds()).toEqual(
+      expect.arrayContaining(['HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress', 'Namespace', 'ServiceMonitor']),
+    );
+  });
+
+  it('gives the processes settings that they understand, and the git hosts in the order of the values', () => {
+    const operator = readOperatorConfig(chart.environment('operator'));
+    expect(Object.keys(operator.GIT_HOSTS)).toEqual(['github', 'gitlab', 'bitbucket']);
+    expect(operator.NAMESPACE).toBe('agents');
+    expect(readGatewayConfig(chart.environment('gateway')).DRAIN_SECONDS).toBe(5);
+    expect(readGatewayConfig(full.environment('gateway')).PUBLIC_URL).toBe('https://agents.example.com');
+  });
+
+  it('has pods that pass the restricted standard, with bounds, and nothing to write to', () => {
+    for (const { securityContext, containers } of [...chart.podSpecs(), ...full.podSpecs()]) {
+      expect(securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } });
+      for (const container of containers) {
+        expect(container.securityContext).toEqual({
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ['ALL'] },
+        });
+        expect(container.resources).toMatchObject({ requests: { cpu: expect.any(String) }, limits: { memory: expect.any(String) } });
+      }
+    }
+  });
+
+  it('has a default template whose sandboxes pass the restricted standard, without a token, with bounds', () => {
+    const template = chart.one('SandboxTemplate');
+    const { spec } = buildPod(aSandbox(), template, 'bootstrap-key');
+    expect(spec).toMatchObject({
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    });
+    for (const container of spec?.containers ?? []) {
+      expect(container.securityContext).toEqual({ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } });
+      expect(container.resources).toMatchObject({ requests: { memory: '256Mi' }, limits: { memory: '2Gi' } });
+    }
+  });
+
+  it('lets a template say where and how sandboxes run', () => {
+    expect(full.one('SandboxTemplate').spec.podTemplate.spec).toMatchObject({
+      runtimeClassName: 'gvisor',
+      nodeSelector: { pool: 'agents' },
+      tolerations: [{ operator: 'Exists' }],
+      imagePullSecrets: [{ name: 'registry' }],
+    });
+  });
+
+  it.each(['the defaults', 'everything that is optional'])('makes resources that their own definitions accept, with %s', async (name) => {
+    const rendered = await RenderedChart.of(4, { values: valueSets[name] ?? {} });
+    const plane = await new Plane().start();
+    for (const resource of rendered.resources.filter(({ apiVersion }: Body) => apiVersion === ours)) {
+      const plural = { SandboxTemplate: 'sandboxtemplates', ConversationQuota: 'conversationquotas', ApiKey: 'apikeys' }[
+        resource.kind as string
+      ];
+      const { namespace } = resource.metadata;
+      await plane.post('/api/v1/namespaces', { metadata: { name: namespace } });
+      const target = `/apis/${ours}/namespaces/${namespace}/${plural}?fieldValidation=Strict`;
+      const { status, body } = await plane.post(target, resource);
+      expect([status, body.message]).toEqual([201, undefined]);
+    }
+    await plane.close();
+  });
+
+  it('makes resources of its own kinds after everything else, until Helm knows the kinds', async () => {
+    const hookOf = ({ metadata }: Body) => metadata.annotations['helm.sh/hook'];
+    const ofOurs = (rendered: RenderedChart) => rendered.resources.filter(({ apiVersion }: Body) => apiVersion === ours);
+    const known = await RenderedChart.of(4, { apiVersions: [ours] });
+    expect(ofOurs(chart).map(hookOf)).toEqual(Array(3).fill('post-install,post-upgrade'));
+    expect(ofOurs(known).map(hookOf)).toEqual(Array(3).fill(undefined));
+    // What the next upgrade takes the resource over by.
+    for (const { metadata } of ofOurs(chart)) expect(metadata.annotations['meta.helm.sh/release-name']).toBe('conversation-operator');
+  });
+
+  it('keeps what people would lose', () => {
+    const kept = [...chart.resources, ...full.all('Namespace')].filter(
+      ({ metadata }: Body) => metadata.annotations?.['helm.sh/resource-policy'] === 'keep',
+    );
+    expect([...new Set(kept.map(({ kind }: Body) => kind))].sort()).toEqual(
+      ['ApiKey', 'ConversationQuota', 'CustomResourceDefinition', 'Namespace', 'SandboxTemplate', 'Secret'].sort(),
+    );
+  });
+
+  it('lets sandboxes be reached by the gateway and the operator only, and reach names and the public internet only', () => {
+    const { spec } = chart.one('NetworkPolicy', 'sandboxes');
+    expect(spec.policyTypes).toEqual(['Ingress', 'Egress']);
+    expect(spec.podSelector).toEqual({ matchExpressions: [{ key: `${group}/sandbox`, operator: 'Exists' }] });
+    expect(spec.ingress).toHaveLength(1);
+    expect(spec.ingress[0].from.map(({ podSelector }: Body) => podSelector.matchLabels['app.kubernetes.io/component'])).toEqual([
+      'operator',
+      'gateway',
+    ]);
+    const [dns, internet, ...others] = spec.egress;
+    expect(others).toEqual([]);
+    expect(dns.ports.map(({ port }: Body) => port)).toEqual([53, 53]);
+    expect(internet.to.map(({ ipBlock }: Body) => ipBlock.cidr)).toEqual(['0.0.0.0/0', '::/0']);
+    expect(internet.to[0].ipBlock.except).toEqual(
+      expect.arrayContaining(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', '100.64.0.0/10']),
+    );
+    expect(internet.to[1].ipBlock.except).toEqual(expect.arrayContaining(['fc00::/7', 'fe80::/10']));
+  });
+
+  it('selects pods by labels that they have', () => {
+    const labels = ({ spec }: Body) => spec.template.metadata.labels;
+    for (const component of ['operator', 'gateway']) {
+      const has = labels(chart.one('Deployment', component));
+      expect(has).toMatchObject(chart.one('PodDisruptionBudget', component).spec.selector.matchLabels);
+      expect(has).toMatchObject(chart.one('NetworkPolicy', component).spec.podSelector.matchLabels);
+      expect(has).toMatchObject(chart.one('Service', 'metrics').spec.selector);
+    }
+    expect(labels(chart.one('Deployment', 'gateway'))).toMatchObject(chart.one('Service', 'gateway').spec.selector);
+  });
+
+  it('gives rights by Roles only, unless all namespaces are asked for', async () => {
+    for (const set of Object.keys(valueSets).filter((name) => name !== 'an operator of every namespace')) {
+      const rendered = await RenderedChart.of(4, { values: valueSets[set] ?? {} });
+      expect(rendered.kinds()).not.toContain('ClusterRole');
+    }
+    const everywhere = await RenderedChart.of(4, { values: valueSets['an operator of every namespace'] ?? {} });
+    expect(everywhere.one('ClusterRole').rules).toEqual(chart.one('Role', '-operator').rules);
+  });
+
+  it('gives exactly the rights that docs/security.md lists, and none on Secrets', () => {
+    const rows = chart.all('Role').flatMap(({ metadata, rules }: Body) =>
+      rules.flatMap(({ apiGroups, resources, resourceNames, verbs }: Body) =>
+        resources.map((resource: string) => {
+          const [plural = '', part] = resource.split('/');
+          const name = `${[plural, ...apiGroups].filter((text) => text !== '').join('.')}${part === undefined ? '' : `/${part}`}`;
+          const account = metadata.name.includes('operator-operator') ? 'operator' : 'gateway';
+          return `${account} ${name}${resourceNames === undefined ? '' : ` (${resourceNames.join(' ')})`} ${verbs.join(' ')}`;
+        }),
+      ),
+    );
+    const documented = read('docs/security.md')
+      .split('\n')
+      .filter((line) => /^\| (operator|gateway) +\| [a-z]+(\.| |\/)/.test(line))
+      .map((line) =>
+        line
+          .split('|')
+          .map((cell) => cell.trim())
+          .filter((cell) => cell !== '')
+          .join(' '),
+      );
+    expect(rows.sort()).toEqual(documented.sort());
+    expect(rows.filter((row: string) => /secret|\*/i.test(row))).toEqual([]);
+  });
+});
+
+describe('generated files (`make manifests` writes them anew)', () => {
+  it("are the chart's definitions", () => {
+    const folder = join(chartFolder, 'files/crds');
+    expect(new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]))).toEqual(
+      new Map([...chartCrds()].sort(([one], [other]) => (one < other ? -1 : 1))),
+    );
+  });
+
+  it('are the plain manifests', async () => {
+    const present = readdirSync(join(root, 'manifests')).filter((name) => name.endsWith('.yaml'));
+    expect(new Map(present.map((name) => [name, read(`manifests/${name}`)]))).toEqual(await manifests());
+  });
+
+  it('are the document of all values', async () => {
+    expect(read('docs/values.md')).toBe(await valuesDocument());
+  });
+});
+
+describe('values.yaml', () => {
+  it('names every value that the schema knows', () => {
+    const schema = valuesSchema();
+    const named = new Set(chartValues().values.flatMap(({ path }) => path.map((_, index) => path.slice(0, index + 1).join('.'))));
+    const missing: string[] = [];
+    const walk = (node: typeof schema | undefined, path: readonly string[]): void => {
+      const resolved = node?.$ref === undefined ? node : schema.definitions?.[node.$ref.replace('#/definitions/', '')];
+      for (const [name, inner] of Object.entries(resolved?.properties ?? {})) {
+        const here = [...path, name];
+        if (name === 'resources' || name === 'global') continue;
+        if (!named.has(here.join('.'))) missing.push(here.join('.'));
+        walk(inner, here);
+      }
+    };
+    walk(schema, []);
+    expect(missing).toEqual([]);
+  });
+});

@@ -1,0 +1,32 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const maxProgramBytes = 5 * 1024 * 1024;
+
+describe('the images', () => {
+  it('hold no more than 5 MiB of program', () => {
+    const dist = join(root, 'dist');
+    expect(existsSync(join(dist, 'main.js'))).toBe(true);
+    const sizes = readdirSync(dist, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.js'))
+      .map((name) => statSync(join(dist, name)).size);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(maxProgramBytes);
+  });
+
+  it.each(['Containerfile', 'agent.Containerfile'])('run as a user by number, from %s', (name) => {
+    const text = readFileSync(join(root, 'images', name), 'utf8');
+    expect(text).toMatch(/^USER [1-9][0-9]+:[1-9][0-9]+$/m);
+  });
+
+  it('say what is needed where nothing builds them', () => {
+    const { status, stderr } = spawnSync(join(root, 'images/build'), {
+      env: { PATH: '/usr/bin:/bin', IMAGE_TOOL: 'kaniko' },
+      encoding: 'utf8',
+    });
+    expect(status).toBe(1);
+    expect(stderr).toContain('docker with its daemon, podman or buildah');
+  });
+});

@@ -1,0 +1,174 @@
+import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
+import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
+import { ApiError } from '../../../src/kube/errors.ts';
+import type { EventDetails } from '../../../src/kube/events.ts';
+import { IndexedStore } from '../../../src/kube/store.ts';
+import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../../src/resources/core.ts';
+import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
+import { aSandbox, aTemplate, admitted, noonMs } from '../../support/builders.ts';
+import { FakeKubeClient } from '../../support/fake-kube-client.ts';
+import { recordingLogger } from '../../support/recording-logger.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const quotaFull = new ApiError(403, {
+  reason: 'Forbidden',
+  message: 'pods "sbx-1" is forbidden: exceeded quota: team-a, requested: pods=1, used: pods=5, limited: pods=5',
+});
+const invalid = new ApiError(422, {
+  reason: 'Invalid',
+  message: 'Pod "sbx-1" is invalid: spec.containers[0].image: Required value',
+  details: { causes: [{ field: 'spec.containers[0].image', message: 'Required value' }] },
+});
+
+/** A sandbox's reconciler over a cluster that says what the test wants; its caches show what is stored. */
+class Bench {
+  readonly client = new FakeKubeClient();
+  readonly clock = new VirtualClock(noonMs);
+  readonly events: (EventDetails & { readonly about: string })[] = [];
+  readonly log = recordingLogger();
+  readonly agent = new OpenHandsClient({});
+  readonly templates = new IndexedStore<SandboxTemplate>();
+
+  constructor(sandbox: Sandbox) {
+    this.client.put(sandboxes, sandbox);
+    this.templates.set(aTemplate());
+  }
+
+  async reconcile(): Promise<number | undefined> {
+    const { client, clock, agent, templates } = this;
+    const cached = async <T extends Sandbox | Pod | PersistentVolumeClaim>(resource: Parameters<typeof client.list<T>>[0]) => {
+      const store = new IndexedStore<T>();
+      for (const object of (await client.list(resource)).items) store.set(object);
+      return store;
+    };
+    const stores = {
+      sandboxes: await cached<Sandbox>(sandboxes),
+      pods: await cached<Pod>(pods),
+      claims: await cached<PersistentVolumeClaim>(persistentVolumeClaims),
+      templates,
+    };
+    const reconciler = new SandboxReconciler({
+      ...{ client, stores, agent, clock, logger: this.log.logger },
+      keys: new SandboxKeys([Buffer.alloc(32, 1)]),
+      podCreations: new PodCreations(clock),
+      events: { record: (object, event) => this.events.push({ ...event, about: object.kind }) },
+    });
+    const result = await reconciler.reconcile({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
+    return result?.requeueAfterMs;
+  }
+
+  refuse(plural: string, error: Error | undefined): void {
+    this.client.fault = (call) => (call.verb === 'create' && call.plural === plural ? error : undefined);
+  }
+
+  get status() {
+    return this.client.get(sandboxes, 'default', 'sbx-1').then(({ status }) => status);
+  }
+
+  get created() {
+    return Promise.all([this.client.list(persistentVolumeClaims), this.client.list(pods)]).then((lists) =>
+      lists.map(({ items }) => items.length),
+    );
+  }
+}
+
+let bench: Bench;
+const begin = (sandbox: Sandbox = aSandbox({ status: { conditions: [admitted] } })) => (bench = new Bench(sandbox));
+afterEach(() => bench.agent.close());
+
+it("tells a refusal at once, in words for its owner, with the server's own in the Event and the log alone", async () => {
+  begin().refuse('pods', quotaFull);
+  await bench.reconcile();
+  const message = "The namespace's resource quota team-a has no room for the pod: pods.";
+  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'ResourceQuotaExceeded', message });
+  expect(bench.events).toEqual([
+    { about: 'Sandbox', type: 'Warning', reason: 'ResourceQuotaExceeded', message: `${message} The API server says: ${quotaFull.message}` },
+  ]);
+  expect(bench.log.lines.map(({ message: line, fields }) => [line, fields['code']])).toContainEqual([
+    'creation was refused',
+    'ResourceQuotaExceeded',
+  ]);
+});
+
+it('asks again, tells it no second time, and goes on by itself when the cause is gone', async () => {
+  begin().refuse('pods', quotaFull);
+  expect(await bench.reconcile()).toBe(1_000);
+  await bench.clock.advance(20_000);
+  expect(await bench.reconcile()).toBe(5_000);
+  expect(bench.events).toHaveLength(1);
+  bench.refuse('pods', undefined);
+  await bench.reconcile();
+  expect(await bench.created).toEqual([1, 1]);
+  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'WaitingForPod' });
+});
+
+it('gives up at the start deadline, with the same code', async () => {
+  begin().refuse('persistentvolumeclaims', new ApiError(403, { message: 'persistentvolumeclaims "sbx-1" is forbidden: no' }));
+  await bench.reconcile();
+  await bench.clock.advance(120_000);
+  await bench.reconcile();
+  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'CreationForbidden', message: 'The cluster refuses the volume.' });
+});
+
+it('gives up at once where the template makes no pod, and frees its slot', async () => {
+  begin().refuse('pods', invalid);
+  expect(await bench.reconcile()).toBe(0);
+  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'TemplateInvalid', replicas: 1 });
+  await bench.reconcile();
+  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'TemplateInvalid', replicas: 0 });
+});
+
+it('does not give up files for a template that was broken meanwhile', async () => {
+  begin(aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1' } })).refuse('pods', invalid);
+  await bench.reconcile();
+  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'TemplateInvalid' });
+});
+
+it('comes to its deadline where the server only fails', async () => {
+  begin().refuse('persistentvolumeclaims', new ApiError(500, { reason: 'InternalError', message: 'etcdserver: request timed out' }));
+  await expect(bench.reconcile()).rejects.toThrow('etcdserver');
+  bench.refuse('persistentvolumeclaims', undefined);
+  await bench.clock.advance(120_000);
+  await bench.reconcile();
+  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'StartDeadlineExceeded' });
+});
+
+it('says that a volume was deleted together with its files', async () => {
+  begin(aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1' } }));
+  await bench.reconcile();
+  expect(bench.events).toMatchObject([{ type: 'Warning', reason: 'VolumeLost' }]);
+  expect(await bench.created).toEqual([1, 1]);
+});
+
+it('says that it goes on with a retained volume', async () => {
+  begin();
+  bench.client.put(persistentVolumeClaims, {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: {
+      ...aSandbox().metadata,
+      uid: 'uid-of-the-claim',
+      creationTimestamp: '2026-02-01T12:00:00Z',
+      annotations: { 'conversation-operator.dev/owner': 'alice' },
+    },
+    spec: {},
+  });
+  await bench.reconcile();
+  expect(bench.events).toMatchObject([{ type: 'Normal', reason: 'VolumeReused' }]);
+  expect(await bench.created).toEqual([1, 1]);
+});
+
+it('says that a claim which no cache of ours shows has taken the name', async () => {
+  begin().refuse(
+    'persistentvolumeclaims',
+    new ApiError(409, { reason: 'AlreadyExists', message: 'persistentvolumeclaims "sbx-1" already exists' }),
+  );
+  await bench.reconcile();
+  expect(await bench.status).toMatchObject({ reason: 'WaitingForVolume' });
+  await bench.clock.advance(20_000);
+  await bench.reconcile();
+  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'VolumeNameTaken' });
+});
