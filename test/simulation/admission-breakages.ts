@@ -119,6 +119,9 @@ export const admissionBreakages = {
   ),
   'what is paused for its age comes back by itself': slots((slot) => (slot.state === 'resting' ? { ...slot, state: 'resumable' } : slot)),
   'the last to come is the first to be let in': slots((slot) => ({ ...slot, requestedAt: -slot.requestedAt, explained: true })),
+  'the youngest is paused first': {
+    patches: [patchedGetter(Group.prototype, 'victim', (group) => group.victimAt(group.victims - 1))],
+  },
   'a change of a quota is not noticed': {
     patches: [
       patched(SlotIndex.prototype, 'observeQuota', (index, observe, quota) => {

@@ -8,7 +8,7 @@ import {
 } from '../../src/resources/conversation-quota.ts';
 import { pods } from '../../src/resources/core.ts';
 import { quotaRules, ownerRule, type QuotaRule } from '../../src/resources/quota-rules.ts';
-import { SandboxCondition, sandboxes, slotTaken, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import { SandboxCondition, SandboxReason, sandboxes, slotTaken, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { Random } from './random.ts';
 import { Violation, ownerOf } from './safety.ts';
@@ -136,7 +136,7 @@ export class Quotas {
 
   /** A sandbox that waits for room, and rightly so. */
   waitsRightly(sandbox: Sandbox): boolean {
-    return viewOfSandbox(sandbox).reason === 'WaitingForQuota' && this.unsettled().length === 0;
+    return waits(sandbox) && this.unsettled().length === 0;
   }
 
   /** What is not as the quotas want it once nothing changes any more. */
@@ -149,18 +149,16 @@ export class Quotas {
     const outdated = this.#outdated(taken);
     if (outdated.length > 0) return outdated;
     const policies = [owner?.autoResume, namespace?.autoResume];
-    const admittedReason = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted)?.reason;
     const eligible = all.filter((sandbox) => {
       const { reason, phase } = viewOfSandbox(sandbox);
       return (
-        reason === 'WaitingForQuota' ||
-        (phase === 'PAUSED' && reason === 'Quota' && policies.every((policy) => policy === undefined || policy === 'All'))
+        waits(sandbox) || (phase === 'PAUSED' && reason === 'Quota' && policies.every((policy) => policy === undefined || policy === 'All'))
       );
     });
-    const queued = all.filter((sandbox) => viewOfSandbox(sandbox).reason === 'WaitingForQuota');
+    const queued = all.filter(waits);
     if (taken < limit && eligible.length > 0)
       return [
-        `${taken} of ${limit} slots are taken, and ${eligible.map(({ metadata, ...rest }) => `${metadata.name} (${admittedReason({ metadata, ...rest }) ?? ''})`).join(' ')} wait`,
+        `${taken} of ${limit} slots are taken, and ${eligible.map((sandbox) => `${sandbox.metadata.name} (${admittedReason(sandbox) ?? ''})`).join(' ')} wait`,
       ];
     const pauses = (rule: QuotaRule | undefined) => rule === undefined || rule.onExceeded.startsWith('Pause');
     // The policy of the limit that stands in the way; the owner's where both do.
@@ -180,3 +178,8 @@ export class Quotas {
     });
   }
 }
+
+const admittedReason = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted)?.reason;
+/** Not by what it shows: of one that was let in a moment ago that is still from before. */
+const waits = (sandbox: Sandbox): boolean =>
+  viewOfSandbox(sandbox).phase === 'STARTING' && admittedReason(sandbox) === SandboxReason.waitingForQuota;

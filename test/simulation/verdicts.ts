@@ -45,7 +45,9 @@ export class Verdicts {
   /** Since when somebody asks for it: also while its pod is not gone yet. One that its owner pauses while it waits keeps its place. */
   readonly #askedAt = new Map<string, number>();
   readonly #runningSince = new Map<string, number>();
-  /** Of conversations in the sandbox of another: since when. */
+  /** Of those that may be paused for others. */
+  readonly #settledSince = new Map<string, number>();
+  /** Of conversations: since when they are in a sandbox. */
   readonly #joinedAt = new Map<string, number>();
   /** How often each has been paused since somebody last asked for anything. */
   readonly #pauses = new Map<string, number>();
@@ -60,7 +62,7 @@ export class Verdicts {
    * moment ago. Before, it may follow from what has not been true for minutes.
    */
   expectCalm(): void {
-    this.#calmSince = this.#options.scheduler.monotonic();
+    this.#calmSince = this.#now;
   }
 
   get #now(): number {
@@ -88,6 +90,7 @@ export class Verdicts {
       this.#follow(sandbox, change.type === 'DELETED');
       this.#remember();
     }
+    for (const sandbox of this.#options.cluster.sandboxes) this.#note(this.#settledSince, sandbox.metadata.uid, this.#isSettled(sandbox));
   }
 
   #remember(): void {
@@ -162,10 +165,31 @@ export class Verdicts {
     const least = Math.min(...recently.flatMap(({ rules }) => rules.map(({ minActiveMs }) => minActiveMs)));
     if (since >= this.#calmSince && this.#now - since < least - unknownMs)
       throw new Violation('nobody is paused before its time', `${name} after ${this.#now - since} of ${least} ms`);
+    this.#oldest(sandbox, recently);
     // Who is paused comes back when no newcomer waits. So to be paused again takes another newcomer, or a lower limit.
     const pauses = (this.#pauses.get(uid) ?? 0) + 1;
     this.#pauses.set(uid, pauses);
     if (pauses > 1) throw new Violation('no ping-pong', `${name} is paused a second time, and nobody has asked for anything`);
+  }
+
+  #oldest(sandbox: Sandbox, recently: readonly Moment[]): void {
+    if (recently.some(({ rules }) => rules.some(({ onExceeded }) => onExceeded === 'PauseLongestIdle'))) return;
+    const age = activeSince(sandbox);
+    const older = this.#options.cluster.sandboxes.find((other) => {
+      const since = this.#settledSince.get(other.metadata.uid) ?? Infinity;
+      return this.#now - since > unknownMs && activeSince(other) < age && other.metadata.uid !== sandbox.metadata.uid;
+    });
+    if (older !== undefined) throw new Violation('the oldest is paused first', `${sandbox.metadata.name} before ${older.metadata.name}`);
+  }
+
+  /** It may be paused for others, whatever an operator knows of its conversations. */
+  #isSettled(sandbox: Sandbox): boolean {
+    if (!isWanted(sandbox) || !isAdmitted(sandbox) || this.#starting(sandbox) !== undefined) return false;
+    return this.#options.cluster.conversations.every(
+      (conversation) =>
+        conversation.status?.sandboxName !== sandbox.metadata.name ||
+        (isStartOver(startStatusOf(conversation)) && conversation.status.executionStatus !== 'waiting_for_confirmation'),
+    );
   }
 
   /** Why it has not started yet, if so. */
@@ -186,6 +210,7 @@ export class Verdicts {
 const admittedOf = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted);
 const isAdmitted = (sandbox: Sandbox): boolean => admittedOf(sandbox)?.status === 'True';
 const reasonOf = (sandbox: Sandbox): string | undefined => admittedOf(sandbox)?.reason;
+const activeSince = ({ status }: Sandbox): number => Date.parse(status?.activeSince ?? '');
 const makesRoom = ({ onExceeded }: QuotaRule): boolean => onExceeded.startsWith('Pause');
 
 /** Its owner wants it, and it can run. */

@@ -48,7 +48,8 @@ const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owner
  * What holds for `next`:
  * - It admits only where every limit has room, newcomers in the order in which they came, and before everything that comes back
  *   by itself.
- * - It evicts only what runs and has finished its start, and no more than newcomers wait beyond the slots that are getting free.
+ * - It evicts only what runs and has finished its start, and no more than newcomers wait beyond the slots that are getting free;
+ *   none while the namespace keeps out newcomers and makes no room, but for a limit that was lowered.
  * - Nothing is evicted for what comes back by itself.
  */
 export class Domain {
@@ -61,7 +62,10 @@ export class Domain {
   readonly #ready = new OrderedSet(byRequest);
   /** The first to come back of each owner that has room and no newcomers. */
   readonly #resume = new OrderedSet(byResume);
+  /** Those whose newcomers make room for themselves beyond what is free. */
   readonly #crowded = new Set<Owner>();
+  /** Those over their limit, whether anybody waits or not. */
+  readonly #over = new Set<Owner>();
   readonly #rejecting = new Set<Owner>();
   readonly #ripening = new OrderedSet(byTime);
   readonly #expiring = new OrderedSet(byExpiry);
@@ -150,7 +154,17 @@ export class Domain {
   /** What would become of one more start in a group: of an owner, or, with `all`, of any owner that has room itself. */
   outlook(group: Group): Outlook {
     const namespace = outlookIn(this.all, this.#demand, this.#ready.size);
-    return group === this.all ? namespace : tighterOf(outlookIn(group), namespace);
+    if (group === this.all) return namespace;
+    const owner = outlookIn(group);
+    return owner.outcome === 'pauses' && group.holding <= group.limit && this.#isFull ? namespace : tighterOf(owner, namespace);
+  }
+
+  /**
+   * Newcomers with room under their owners' limits wait for the namespace, which makes none. What another owner's newcomer would
+   * free is theirs first, so nothing is paused for it.
+   */
+  get #isFull(): boolean {
+    return !this.all.makesRoom && this.all.holding + this.#demand > this.all.limit;
   }
 
   /** How many have to go before the namespace is within its limit, with the newcomers that make room for themselves. */
@@ -196,7 +210,9 @@ export class Domain {
     this.#demand += demand - owner.demand;
     owner.demand = demand;
     const excess = excessOf(owner);
-    keepIn(this.#crowded, owner, excess > 0 && owner.victims > 0);
+    const evictable = excess > 0 && owner.victims > 0;
+    keepIn(this.#over, owner, evictable && owner.holding > owner.limit);
+    keepIn(this.#crowded, owner, evictable && owner.holding <= owner.limit);
     keepIn(this.#rejecting, owner, owner.rule?.onExceeded === 'Reject' && owner.waiting.size > room);
     if (owner.ripening !== undefined) this.#ripening.delete(owner.ripening);
     owner.ripening = excess > 0 && owner.ripeAt < Infinity ? { at: owner.ripeAt, owner: owner.owner } : undefined;
@@ -248,7 +264,8 @@ export class Domain {
   }
 
   #evict(): Step | undefined {
-    for (const owner of this.#crowded) {
+    const crowded = this.#over.size > 0 || this.#isFull ? this.#over : this.#crowded;
+    for (const owner of crowded) {
       const { victim, rule } = owner;
       if (victim === undefined || rule === undefined) continue;
       // Those before it get a slot that is free or getting free.

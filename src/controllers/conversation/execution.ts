@@ -5,7 +5,7 @@ import { SandboxReason, type Sandbox, type SandboxView } from '../../resources/s
 export const Interruption = { user: SandboxReason.user, loss: 'Loss' } as const;
 
 /** What is stored of the stops of a sandbox's agent. */
-export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop' | 'interrupted'>;
+export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop' | 'interrupted' | 'activeSince'>;
 
 const never = -1;
 
@@ -80,8 +80,11 @@ const metricsOf = (agent: AgentConversation) =>
         },
       };
 
-/** The agent's stored state lags behind: for so long after a run was started, what it says of standing still is old. */
-const staleAfterRunMs = 1_500;
+/**
+ * The agent's stored state lags behind: for so long after a run was started, what it says of standing still is old, and for so long
+ * after it has come back what it says of a run that was cut.
+ */
+const staleMs = 1_500;
 
 /** What follows from the agent's own word, given in `agentRun` or later. */
 export function withAgentState(
@@ -115,9 +118,13 @@ export function withAgentState(
     ...(agent.updatedAt === undefined ? {} : { lastActivityTime: agent.updatedAt }),
     ...metricsOf(agent),
   });
+  const cameBack = Date.parse(stops.activeSince ?? '');
+  if (reported === 'running' && interruption !== undefined && interruption.continuedAt === undefined && nowMs - cameBack < staleMs) {
+    return { status: observed('paused'), continueRun: false };
+  }
   if (interruption === undefined || !stands) return { status: withoutInterruption(observed(reported)), continueRun: false };
   if (interruption.continuedAt !== undefined) {
-    const stale = nowMs - Date.parse(interruption.continuedAt) < staleAfterRunMs;
+    const stale = nowMs - Date.parse(interruption.continuedAt) < staleMs;
     return { status: stale ? observed('running') : withoutInterruption(observed(reported)), continueRun: false };
   }
   return { status: observed('paused'), continueRun: interruption.reason !== Interruption.user };

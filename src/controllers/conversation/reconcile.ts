@@ -145,8 +145,8 @@ export class ConversationReconciler {
     if (endpoint === undefined) return undefined;
     if (scope.startStatus === 'WAITING_FOR_SANDBOX') this.#transition(scope, 'PREPARING_REPOSITORY');
     this.#checkDeadline(scope);
-    // Known to those who watch before it takes its time.
-    if (scope.stored.spec.repository !== undefined) await this.#store(scope, signal);
+    // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
+    if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await this.#store(scope, signal);
     const workingDir = await this.#pipeline.prepareRepository(scope.stored, endpoint, signal);
     if (scope.startStatus === 'PREPARING_REPOSITORY') this.#transition(scope, 'SETTING_UP_SKILLS');
     this.#checkDeadline(scope);
@@ -245,7 +245,7 @@ export class ConversationReconciler {
       await agent.run(endpoint, id, { signal });
       scope.status = withRunContinued(scope.status, isoTime(clock));
     }
-    return scope.status.executionStatus === 'running' ? busyPollMs : idlePollMs;
+    return [scope.status.executionStatus, state.executionStatus].includes('running') ? busyPollMs : idlePollMs;
   }
 
   /** Returns whether the run has to be continued. */

@@ -26,7 +26,7 @@ export interface ObservedSandbox {
 export type SandboxStep =
   | { readonly kind: 'create-claim'; readonly template: SandboxTemplate }
   | { readonly kind: 'create-pod'; readonly template: SandboxTemplate }
-  /** The agent runs, but has not been seen in this run of its container. */
+  /** The agent runs, but has not been seen in this run of its container, or since it was told to stop. */
   | { readonly kind: 'connect-agent'; readonly podIP: string; readonly containerID: string }
   | { readonly kind: 'running'; readonly podIP: string; readonly containerID: string }
   | {
@@ -175,7 +175,9 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
       ...nextLook(deadlineMs - startingFor, bindingInMs),
     };
   }
-  const known = sandbox.status?.containerID === agent.containerID && sandbox.status.podIP === podIP;
+  const { status } = sandbox;
+  // One that was resumed while its runs were being cut is connected anew.
+  const known = status?.containerID === agent.containerID && status.podIP === podIP && status.pausedAt === undefined;
   return { kind: known ? 'running' : 'connect-agent', podIP, containerID: agent.containerID };
 }
 

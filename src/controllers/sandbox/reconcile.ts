@@ -303,6 +303,8 @@ export class SandboxReconciler {
     const requeueAfterMs = startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     try {
       if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, keys, signal))) {
+        // Nothing is written until then: it is stopping still.
+        if (!(await this.#stopCarriedThrough(sandbox, containerID, endpoint, signal))) return { requeueAfterMs: stopIntervalMs };
         return { progress: { ...observed, ...runningProgress, containerID } };
       }
     } catch (error) {
@@ -321,9 +323,25 @@ export class SandboxReconciler {
     };
   }
 
+  /**
+   * Resumed while its agent was being stopped: the runs that were to be cut stand, or the time for that is over. Before, a run that
+   * is about to stand can't be told from one that began after the resume.
+   */
+  async #stopCarriedThrough({ status }: Sandbox, containerID: string, endpoint: AgentEndpoint, signal: AbortSignal): Promise<boolean> {
+    const { pausedAt, interrupted = [] } = status ?? {};
+    if (pausedAt === undefined || status?.containerID !== containerID || !this.#isInTime(pausedAt)) return true;
+    const running = (await this.#running(endpoint, signal)).filter((id) => interrupted.includes(id));
+    await this.#interrupt(endpoint, running, signal);
+    return running.length === 0;
+  }
+
+  #isInTime(pausedAt: string): boolean {
+    return this.#options.clock.now() - Date.parse(pausedAt) < this.#pauseBoundMs;
+  }
+
   /** Interrupts the agent's runs, waits until they stand, then deletes the pod; an agent that hangs is not waited for beyond the bound. */
   async #stop(scope: Scope, pod: Pod, podIP: string | undefined, signal: AbortSignal): Promise<Outcome> {
-    const { clock, keys } = this.#options;
+    const { keys } = this.#options;
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
     const { containerID, pausedAt, interrupted: before = [] } = sandbox.status ?? {};
@@ -332,14 +350,15 @@ export class SandboxReconciler {
     if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
     const stored = await this.#stored(sandbox, signal);
     if (stored === undefined || shouldRun(stored)) return outdated;
-    const inTime = clock.now() - Date.parse(pausedAt) < this.#pauseBoundMs;
-    const endpoint = podIP === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP } }, keys);
+    // The cached pod may be from before it had an address; no run begins before the address is stored.
+    const address = podIP ?? (stored.status?.podUID === pod.metadata.uid ? stored.status.podIP : undefined);
+    const endpoint = address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address } }, keys);
     const running = endpoint === undefined ? [] : await this.#running(endpoint, signal);
     const interrupted = [...new Set([...before, ...running])].slice(0, mostInterrupted);
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
     if (endpoint !== undefined) await this.#interrupt(endpoint, running, signal);
-    if (inTime && running.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
+    if (this.#isInTime(pausedAt) && running.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await this.#deletePod(pod, signal);
     return { progress };
   }

@@ -120,6 +120,30 @@ describe('the next step', () => {
       [{ limit: 1 }, { scope: 'Namespace', limit: 2 }],
       'evict a',
     ],
+    [
+      'pauses nobody under a limit with room while the namespace is full and makes none',
+      [aSlot('a', 'running'), aSlot('b', 'waiting'), aSlot('c', 'waiting'), aSlot('d', 'waiting')],
+      [{ limit: 2 }, { scope: 'Namespace', limit: 1, onExceeded: 'Queue' }],
+      'nothing',
+    ],
+    [
+      'pauses nobody when a newcomer of another owner would get the slot',
+      [aSlot('a', 'running'), aSlot('b', 'waiting', { requestedAt: 2 }), aSlot('c', 'waiting', { owner: 'bob', requestedAt: 1 })],
+      [{ limit: 1 }, { scope: 'Namespace', limit: 1, onExceeded: 'Queue' }],
+      'nothing',
+    ],
+    [
+      "makes room by the owner's policy where both limits are reached",
+      [aSlot('a', 'running'), aSlot('b', 'waiting')],
+      [{ limit: 1 }, { scope: 'Namespace', limit: 1, onExceeded: 'Queue' }],
+      'evict a',
+    ],
+    [
+      'pauses the surplus of a lowered limit also while the namespace is full',
+      [aSlot('a', 'running', { activeSince: 1 }), aSlot('b', 'running', { activeSince: 2 }), aSlot('c', 'waiting', { owner: 'bob' })],
+      [{ limit: 1 }, { scope: 'Namespace', limit: 2, onExceeded: 'Queue' }],
+      'evict a',
+    ],
     ['gives back the slot of what has no pod', [aSlot('a', 'freeing', { releasable: true })], [{}], 'release a'],
     ['pauses what has expired', [aSlot('a', 'running', { expiry: { at: 99_000, reason: 'Idle', limit: '1m' } })], [], 'expire a'],
   ];

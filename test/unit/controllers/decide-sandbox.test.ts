@@ -38,6 +38,11 @@ describe('a sandbox that is meant to run', () => {
     ['asks the agent once its container runs', { pod: aRunningPod(starting) }, { kind: 'connect-agent', containerID: 'process://1' }],
     ['runs once the agent of this container has answered', { sandbox: connected, pod: aRunningPod(connected) }, { kind: 'running' }],
     [
+      'asks again when it was resumed while it was being stopped',
+      { sandbox: aSandbox({ status: { ...connected.status, pausedAt: noon } }), pod: aRunningPod(connected) },
+      { kind: 'connect-agent' },
+    ],
+    [
       'asks again after the container restarted',
       { sandbox: connected, pod: aRunningPod(connected, 'process://2') },
       { kind: 'connect-agent' },

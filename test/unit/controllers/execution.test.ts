@@ -137,6 +137,12 @@ describe('when the agent is there', () => {
     expect(decision.status.agentRun).toBe(agentRun);
   });
 
+  it('does not take a run that was cut for one that goes on, just after its agent has come back', () => {
+    const { status } = withAgentState(interruptedBy('User'), agentSays('running'), 2, noonMs + 1000, { activeSince: noon });
+    expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
+    expect(withAgentState(status, agentSays('running'), 2, noonMs + 2000, { activeSince: noon }).status).not.toHaveProperty('interruption');
+  });
+
   it('remembers that it has told the agent to go on', () => {
     expect(withRunContinued(interruptedBy('Quota'), noon)).toMatchObject({
       executionStatus: 'running',

@@ -37,6 +37,13 @@ describe('one more start of alice', () => {
       undefined,
       'pauses a',
     ],
+    [
+      'waits where others have room of their own, and the namespace is full and makes none',
+      [aRun('a', 1), aSlot('b', 'waiting', { owner: 'bob' })],
+      { limit: 1 },
+      { limit: 1, onExceeded: 'Queue' },
+      'waits',
+    ],
     ['pauses nobody beyond the surplus of a lowered limit', [aRun('a', 1), aRun('b', 2)], { limit: 1 }, undefined, 'pauses b'],
     ['follows one that ends', [aRun('a', 1), aSlot('b', 'freeing')], { limit: 2 }, undefined, 'follows'],
     ['waits while all others start', [aSlot('a', 'starting')], { limit: 1 }, undefined, 'waits'],
