@@ -15,6 +15,7 @@ import { isOwnedBy, type NewObject } from '../../resources/object.ts';
 import { SandboxReason, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { connectAgent } from './agent-connection.ts';
+import { AgentRuns } from './agent-runs.ts';
 import { buildClaim } from './claim.ts';
 import { bindingMs, volumeNameTaken } from './claim-trouble.ts';
 import { decideSandbox, type SandboxStep } from './decide.ts';
@@ -84,10 +85,12 @@ const mostInterrupted = 64;
 export class SandboxReconciler {
   readonly #options: SandboxReconcilerOptions;
   readonly #pauseBoundMs: number;
+  readonly #runs: AgentRuns;
 
   constructor(options: SandboxReconcilerOptions) {
     this.#options = options;
     this.#pauseBoundMs = options.pauseBoundMs ?? 15_000;
+    this.#runs = new AgentRuns(options);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
@@ -330,8 +333,8 @@ export class SandboxReconciler {
   async #stopCarriedThrough({ status }: Sandbox, containerID: string, endpoint: AgentEndpoint, signal: AbortSignal): Promise<boolean> {
     const { pausedAt, interrupted = [] } = status ?? {};
     if (pausedAt === undefined || status?.containerID !== containerID || !this.#isInTime(pausedAt)) return true;
-    const running = (await this.#running(endpoint, signal)).filter((id) => interrupted.includes(id));
-    await this.#interrupt(endpoint, running, signal);
+    const running = (await this.#runs.running(endpoint, signal)).filter((id) => interrupted.includes(id));
+    await this.#runs.interrupt(endpoint, running, signal);
     return running.length === 0;
   }
 
@@ -353,38 +356,14 @@ export class SandboxReconciler {
     // The cached pod may be from before it had an address; no run begins before the address is stored.
     const address = podIP ?? (stored.status?.podUID === pod.metadata.uid ? stored.status.podIP : undefined);
     const endpoint = address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address } }, keys);
-    const running = endpoint === undefined ? [] : await this.#running(endpoint, signal);
+    const running = endpoint === undefined ? [] : await this.#runs.running(endpoint, signal);
     const interrupted = [...new Set([...before, ...running])].slice(0, mostInterrupted);
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
-    if (endpoint !== undefined) await this.#interrupt(endpoint, running, signal);
+    if (endpoint !== undefined) await this.#runs.interrupt(endpoint, running, signal);
     if (this.#isInTime(pausedAt) && running.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await this.#deletePod(pod, signal);
     return { progress };
-  }
-
-  /** The ids of the conversations that run in the agent; none where it does not answer. */
-  async #running(endpoint: AgentEndpoint, signal: AbortSignal): Promise<readonly string[]> {
-    try {
-      return await this.#options.agent.runningConversations(endpoint, { signal });
-    } catch (error) {
-      this.#unasked(endpoint, error);
-      return [];
-    }
-  }
-
-  async #interrupt(endpoint: AgentEndpoint, running: readonly string[], signal: AbortSignal): Promise<void> {
-    try {
-      await Promise.all(running.map((id) => this.#options.agent.interrupt(endpoint, id, { signal })));
-    } catch (error) {
-      this.#unasked(endpoint, error);
-    }
-  }
-
-  #unasked(endpoint: AgentEndpoint, error: unknown): void {
-    if (!(error instanceof AgentError)) throw error;
-    const { logger } = this.#options;
-    logger.info('agent could not be asked to pause; its pod is stopped all the same', { agent: endpoint.baseUrl, code: error.code });
   }
 
   async #deletePod(pod: Pod, signal: AbortSignal): Promise<void> {
