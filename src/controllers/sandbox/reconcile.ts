@@ -355,7 +355,8 @@ export class SandboxReconciler {
     if (stored === undefined || shouldRun(stored)) return outdated;
     // The cached pod may be from before it had an address; no run begins before the address is stored.
     const address = podIP ?? (stored.status?.podUID === pod.metadata.uid ? stored.status.podIP : undefined);
-    const endpoint = address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address } }, keys);
+    const endpoint =
+      address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address } }, keys);
     const running = endpoint === undefined ? [] : await this.#runs.running(endpoint, signal);
     const interrupted = [...new Set([...before, ...running])].slice(0, mostInterrupted);
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
