@@ -16,6 +16,7 @@ export const problems = {
   'invalid-request': { status: 422, title: 'The request is not valid' },
   'quota-exceeded': { status: 429, title: 'No room under the quota' },
   internal: { status: 500, title: 'Internal error' },
+  'refused-by-cluster': { status: 503, title: 'The cluster refused it' },
   unavailable: { status: 503, title: 'Temporarily unavailable' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly title: string }>>;
 

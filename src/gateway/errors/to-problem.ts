@@ -19,6 +19,12 @@ const bodyProblem = (type: string): ProblemError | undefined => {
 const apiProblem = (error: ApiError): ProblemError => {
   // 401: the release, and with it our account, was taken away and is back; another gateway answers, or this one with its next token.
   if (error.status >= 500 || error.status === 429 || error.status === 401) return unavailable(error.retryAfterMs, error);
+  // A right that was taken away, a ResourceQuota, a policy: nothing that the client did, and it may be mended while we run.
+  if (error.status === 403)
+    return new ProblemError('refused-by-cluster', 'The cluster does not allow this now. Its administrators find why in the log.', {
+      cause: error,
+      headers: { 'retry-after': '30' },
+    });
   if (error.status === 404) return new ProblemError('not-found', 'It does not exist any more.', { cause: error });
   if (error.status === 409)
     return new ProblemError('conflict', 'It was changed at the same time. Read it and try again.', { cause: error });

@@ -20,7 +20,7 @@ describe('what is thrown becomes', () => {
     ['not found when it went meanwhile', apiError(404, 'NotFound'), 'not-found'],
     ['a conflict when it changed meanwhile', apiError(409, 'Conflict'), 'conflict'],
     ['invalid when the API server refuses it', apiError(422, 'Invalid'), 'invalid-request'],
-    ['internal when we are not allowed', apiError(403, 'Forbidden'), 'internal'],
+    ['refused by the cluster when we are not allowed', apiError(403, 'Forbidden'), 'refused-by-cluster'],
     ['internal for a fault of ours', new TypeError('x is not a function'), 'internal'],
     ['internal for what is no error', 'oops', 'internal'],
     ['internal for nothing', undefined, 'internal'],
