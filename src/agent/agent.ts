@@ -71,6 +71,8 @@ export interface AgentLlm {
 export interface NewAgentConversation {
   /** A UUID, with or without dashes. */
   readonly id: string;
+  /** Of the resource: where the agent knows an earlier conversation of the same id, it is refused, and not taken for this one. */
+  readonly uid?: string | undefined;
   readonly workingDir: string;
   readonly message?: AgentMessage | undefined;
   /** Absent: the agent's own default, from its environment. */

@@ -16,7 +16,7 @@ import type {
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
 import { AgentError } from './errors.ts';
 import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
-import { commandResultOf, contentOf, conversationOf, createBodyOf, maxDetailCharacters } from './openhands-mapping.ts';
+import { commandResultOf, contentOf, conversationOf, createBodyOf, maxDetailCharacters, uidTag } from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
 export interface OpenHandsClientOptions {
@@ -151,6 +151,10 @@ export class OpenHandsClient implements AgentClient {
       timeoutMs: Math.max(createTimeoutMs, this.#timeoutMs),
     });
     const created = answer.status === 201;
+    const known = answer.body.tags?.[uidTag];
+    if (!created && typeof known === 'string' && conversation.uid !== undefined && known !== conversation.uid) {
+      throw new AgentError('refused', 'An earlier conversation of this id has been in this sandbox.', { status: answer.status });
+    }
     const status = conversationOf(answer.body);
     if (message === undefined || (created && runs)) return { created, status };
     // 200: there before, perhaps from a call whose answer was lost or was a 500. It ignores the body, the message included.

@@ -15,6 +15,9 @@ export const contentOf = (content: readonly AgentContent[]): readonly object[] =
     part.type === 'image' ? { type: 'image', image_urls: part.imageUrls ?? [] } : { type: 'text', text: part.text ?? '' },
   );
 
+/** The tag with the uid of the resource that an agent's conversation was created for. */
+export const uidTag = 'uid';
+
 export function createBodyOf(conversation: NewAgentConversation, { withMessage }: { readonly withMessage: boolean }): object {
   const { llm, message, systemMessageSuffix, hookConfig } = conversation;
   const id = parseUuid(conversation.id);
@@ -41,7 +44,10 @@ export function createBodyOf(conversation: NewAgentConversation, { withMessage }
       ? { initial_message: { role: message.role ?? 'user', content: contentOf(message.content) } }
       : {}),
     ...(hookConfig === undefined ? {} : { hook_config: hookConfig }),
-    tags: Object.fromEntries(Object.entries(conversation.tags ?? {}).filter(([key]) => /^[a-z0-9]+$/.test(key))),
+    tags: {
+      ...Object.fromEntries(Object.entries(conversation.tags ?? {}).filter(([key]) => /^[a-z0-9]+$/.test(key))),
+      ...(conversation.uid === undefined ? {} : { [uidTag]: conversation.uid }),
+    },
     secrets: Object.fromEntries(Object.entries(conversation.secrets ?? {}).map(([name, value]) => [name, { kind: 'StaticSecret', value }])),
   };
 }

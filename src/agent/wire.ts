@@ -24,6 +24,7 @@ export const conversationInfoSchema = z.object({
   created_at: z.string().nullish(),
   updated_at: z.string().nullish(),
   last_user_message_id: z.string().nullish(),
+  tags: z.record(z.string(), z.unknown()).nullish(),
   stats: z.object({ usage_to_metrics: z.record(z.string(), usageSchema).nullish() }).nullish(),
 });
 export type ConversationInfo = z.output<typeof conversationInfoSchema>;

@@ -118,6 +118,11 @@ export const conversationStatusSchema = z.object({
     })
     .optional(),
   sandboxName: objectName().optional(),
+  sandboxUID: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ description: 'Which one of that name. One that is made again in its place is another.' }),
   sandboxStatus: z.enum(sandboxStatuses).optional(),
   sandboxStatusReason: z.string().max(64).optional(),
   executionStatus: z.enum(executionStatuses).optional(),

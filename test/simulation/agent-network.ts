@@ -74,7 +74,7 @@ export class SimulatedAgentClient implements AgentClient {
   }
 
   createConversation(endpoint: AgentEndpoint, wanted: NewAgentConversation, options: AgentCallOptions = {}) {
-    return this.#call('create', endpoint, options, callMs, (agent) => agent.create(wanted.id, wanted.message));
+    return this.#call('create', endpoint, options, callMs, (agent) => agent.create(wanted));
   }
 
   conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {

@@ -1,4 +1,4 @@
-import type { AgentConversation, AgentMessage } from '../../src/agent/agent.ts';
+import type { AgentConversation, NewAgentConversation } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
 import type { Timer } from '../../src/kube/clock.ts';
 import type { ExecutionStatus } from '../../src/resources/conversation.ts';
@@ -8,6 +8,8 @@ import type { Scheduler } from './scheduler.ts';
 /** One conversation on a volume: it outlives the agent. */
 export interface StoredConversation {
   readonly id: string;
+  /** Of the resource that it was created for. */
+  readonly uid: string | undefined;
   /** Texts, oldest first. */
   readonly messages: string[];
   status: ExecutionStatus;
@@ -112,12 +114,14 @@ export class AgentProcess {
     this.hasAnswered = true;
   }
 
-  create(id: string, message: AgentMessage | undefined): { readonly created: boolean; readonly status: AgentConversation } {
+  create({ id, uid, message }: NewAgentConversation): { readonly created: boolean; readonly status: AgentConversation } {
     const known = this.volume.conversations.get(id);
+    if (known !== undefined && known.uid !== uid) throw new AgentError('refused', 'an earlier one of this id was here');
     if (known !== undefined) return { created: false, status: this.viewOf(known) };
     const { scheduler, random } = this.#options;
     const conversation: StoredConversation = {
       id,
+      uid,
       messages: [],
       status: 'idle',
       before: { status: 'idle', until: 0 },

@@ -22,6 +22,8 @@ export interface LivenessOptions {
 export function unsettled({ cluster, node, safety, quotas, operators, limits }: LivenessOptions): readonly string[] {
   return [
     ...operators.flatMap(({ behind }) => behind),
+    ...(operators.some(({ machine }) => machine !== undefined && machine.name === safety.holder) ? [] : ['nobody leads']),
+    ...(node.losing ? ['what was on a lost node is still there'] : []),
     ...quotas.unsettled(),
     ...cluster.conversations.flatMap((conversation) =>
       ofConversation(conversation).map((text) => `conversation ${conversation.metadata.name}: ${text}`),
@@ -36,7 +38,9 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     const { metadata, spec, status } = conversation;
     if (metadata.deletionTimestamp !== undefined) return ['is still being deleted'];
     const start = startStatusOf(conversation);
-    const sandbox = cluster.sandboxes.find(({ metadata: { name } }) => name === status?.sandboxName);
+    const sandbox = cluster.sandboxes.find(
+      ({ metadata: { name, uid } }) => name === status?.sandboxName && uid === (status.sandboxUID ?? uid),
+    );
     const view = viewOfSandbox(sandbox);
     if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
       return [`shows ${status.sandboxStatus ?? 'nothing'} (${status.sandboxStatusReason ?? ''}) for ${view.phase} (${view.reason})`];

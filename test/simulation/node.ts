@@ -38,6 +38,7 @@ export class SimulatedNode {
   #containers = 0;
   #addresses = 0;
   #lost = false;
+  #replacements = 0;
   /** A run was cut, by whatever. */
   onCut: (conversation: StoredConversation, sandboxUid: string) => void = () => undefined;
   /** A conversation was stored with its first message. */
@@ -93,16 +94,23 @@ export class SimulatedNode {
     void this.#report(run, 'Failed', [], { reason: 'Evicted' });
   }
 
+  /** What was on a lost machine is still to be taken from the cluster. */
+  get losing(): boolean {
+    return this.#replacements > 0;
+  }
+
   /** The machine is gone with everything that ran on it. Its pods are taken from the cluster later. */
   lose(goneAfterMs: number): void {
     const { scheduler, trace, cluster } = this.#options;
     trace.note('node: lost');
     this.#lost = true;
+    this.#replacements++;
     const runs = [...this.#runs.values()];
     for (const run of runs) run.process?.kill();
     scheduler.after(goneAfterMs, () => {
       trace.note('node: replaced by another');
       this.#lost = false;
+      this.#replacements--;
       for (const run of runs) this.#runs.delete(run.uid);
       for (const pod of cluster.pods) {
         if (runs.some(({ uid }) => uid === pod.metadata.uid)) void this.#remove(pod.metadata.name, pod.metadata.uid);

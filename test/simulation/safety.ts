@@ -57,6 +57,11 @@ export class Safety {
     options.cluster.onChange((change) => this.#look(change));
   }
 
+  /** The process that the lease names. */
+  get holder(): string | undefined {
+    return this.#holder;
+  }
+
   /** After every step. */
   check(): void {
     if (this.#broken !== undefined) throw this.#broken;

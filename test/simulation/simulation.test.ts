@@ -14,7 +14,7 @@ describe('the whole product under simulated faults', () => {
     timeoutMs,
   );
 
-  it.each([534, 737, 738, 792, 799, 822, 1296, 1840, 1857, 2605, 2971, 3040, 7639, 10896, 10913, 14802, 15590, 16113])(
+  it.each([534, 737, 738, 792, 799, 822, 1296, 1840, 1857, 2605, 2971, 3040, 5100, 6743, 7639, 10896, 10913, 13154, 14802, 15590, 16113])(
     'keeps them with seed %i, which found a mistake',
     (seed) => mustBeClean({ seed }),
     timeoutMs,

@@ -168,8 +168,8 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
     blows.heal();
     mended = true;
     const mendedAt = scheduler.monotonic();
-    // What lags is still under way.
-    await run(mendedAt + (deaf ? unknownMs : 25_000));
+    // What lags is still under way, and a watch that was refused is tried again within a minute.
+    await run(mendedAt + (deaf ? unknownMs : 65_000));
     await until(() => operators.flatMap(({ behind }) => behind));
     if (faults !== 'none') verdicts.expectCalm();
     const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy']);

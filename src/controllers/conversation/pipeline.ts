@@ -88,6 +88,7 @@ export class StartPipeline {
         endpoint,
         {
           id: conversationIdOf(conversation),
+          uid: conversation.metadata.uid,
           workingDir,
           message: spec.initialMessage,
           ...(model === undefined ? {} : { llm: { model } }),

@@ -60,6 +60,10 @@ const idlePollMs = 5_000;
 const firstPollMs = 200;
 const retryMs = 1_000;
 
+/** What is gone stays so: a cache that shows it is behind. */
+const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
+  sandboxStatus === 'MISSING' && sandboxUID !== undefined;
+
 /** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
 class Scope {
   stored: Conversation;
@@ -117,9 +121,10 @@ export class ConversationReconciler {
   async #advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
     const { namespace } = scope.stored.metadata;
     if (scope.status.start === undefined) this.#transition(scope, 'WORKING');
-    if (scope.status.sandboxName !== undefined) {
+    const { sandboxName } = scope.status;
+    if (sandboxName !== undefined && !isSandboxGone(scope.status)) {
       const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
-      scope.sandbox = await findSandbox(access, namespace, scope.status.sandboxName, signal);
+      scope.sandbox = await findSandbox(access, namespace, { ...scope.status, sandboxName }, signal);
     }
     return isStartOver(scope.startStatus) ? this.#follow(scope, signal) : this.#start(scope, signal);
   }
@@ -138,7 +143,7 @@ export class ConversationReconciler {
         this.#checkDeadline(scope);
         return retryMs;
       }
-      scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name };
+      scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name, sandboxUID: scope.sandbox.metadata.uid };
       this.#transition(scope, 'WAITING_FOR_SANDBOX');
     }
     const endpoint = this.#runningEndpoint(scope);
@@ -261,9 +266,11 @@ export class ConversationReconciler {
       scope.status = { ...scope.status, sandboxStatus: scope.startStatus === 'ERROR' ? 'ERROR' : 'STARTING' };
       return;
     }
+    if (isSandboxGone(scope.status)) return;
     // A call to the agent may have taken minutes.
     const present = this.#options.stores.sandboxes.get(scope.stored.metadata.namespace, scope.status.sandboxName);
-    const { phase, reason } = viewOfSandbox(present ?? scope.sandbox);
+    const same = present !== undefined && present.metadata.uid === (scope.status.sandboxUID ?? present.metadata.uid);
+    const { phase, reason } = viewOfSandbox(same ? present : scope.sandbox);
     scope.status = { ...scope.status, sandboxStatus: phase, sandboxStatusReason: reason };
   }
 

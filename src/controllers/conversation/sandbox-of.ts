@@ -1,7 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
-import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { conversations, startStatusOf, type Conversation, type ConversationStatus } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '../../resources/object.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -12,15 +12,24 @@ export interface SandboxAccess {
   readonly store: Store<Sandbox>;
 }
 
-/** The sandbox of that name; the cache may not have it yet, so before it counts as gone the API server is asked. */
+/**
+ * The sandbox of a conversation, unless another of the same name has taken its place. The cache may not have it yet, or still the
+ * one before it, so before it counts as gone the API server is asked.
+ */
 export async function findSandbox(
   { client, store }: SandboxAccess,
   namespace: string,
-  name: string,
+  { sandboxName, sandboxUID }: ConversationStatus & { readonly sandboxName: string },
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
-  const cached = store.get(namespace, name);
-  if (cached !== undefined) return cached;
+  const isIt = ({ metadata: { uid } }: Sandbox) => sandboxUID === undefined || uid === sandboxUID;
+  const cached = store.get(namespace, sandboxName);
+  if (cached !== undefined && isIt(cached)) return cached;
+  const stored = await storedSandbox(client, namespace, sandboxName, signal);
+  return stored !== undefined && isIt(stored) ? stored : undefined;
+}
+
+async function storedSandbox(client: KubeClient, namespace: string, name: string, signal: AbortSignal): Promise<Sandbox | undefined> {
   try {
     return await client.get(sandboxes, namespace, name, { signal });
   } catch (error) {
@@ -82,7 +91,8 @@ async function stillNeeds({ client }: SandboxAccess, { metadata }: Conversation,
 
 async function join(access: SandboxAccess, conversation: Conversation, name: string, signal: AbortSignal): Promise<Sandbox> {
   const { namespace } = conversation.metadata;
-  const sandbox = await findSandbox(access, namespace, name, signal);
+  // Not from the cache: whoever joins the one that is gone tells its agent what the new one should hear.
+  const sandbox = await storedSandbox(access.client, namespace, name, signal);
   // Somebody else's sandbox is as good as none.
   if (sandbox === undefined || sandbox.metadata.deletionTimestamp !== undefined || sandbox.spec.owner !== conversation.spec.owner) {
     throw new StartFailure(StartErrorCode.sandboxNotFound, `There is no sandbox ${name}.`);
