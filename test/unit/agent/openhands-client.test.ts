@@ -142,6 +142,19 @@ describe('createConversation', () => {
     });
   });
 
+  it('says which conversation of that id it is, and is refused where the agent knows an earlier one', async () => {
+    await using agent = await fakeAgent({
+      'POST /api/conversations': [
+        { status: 201, body: conversationInfo({ tags: { uid: 'second' } }) },
+        { status: 200, body: conversationInfo({ tags: { uid: 'first' } }) },
+      ],
+    });
+    await client.createConversation(agent.endpoint, { ...wanted, uid: 'second' });
+    expect(agent.requests[0]?.body).toMatchObject({ tags: { uid: 'second' } });
+    expect(await codeOf(client.createConversation(agent.endpoint, { ...wanted, uid: 'second' }))).toBe('refused');
+    expect(agent.requests).toHaveLength(2);
+  });
+
   it('posts the message itself when an earlier call has left the conversation without one', async () => {
     await using agent = await fakeAgent({
       'POST /api/conversations': [
