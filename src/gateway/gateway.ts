@@ -22,6 +22,7 @@ import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
+import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
@@ -75,6 +76,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const feeds = {
     conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
+    apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
   };
   const streams = new OpenStreams();
   const services: Services = {
@@ -94,6 +96,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...sandboxRoutes(services),
     ...sandboxSpecRoutes(services),
     ...accountRoutes,
+    ...keyRoutes(services),
     ...quotaRoutes(services),
     ...legacyRoutes(services),
     ...healthRoutes({
@@ -119,19 +122,16 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
     await closeServer(server, clock, graceMs);
-    feeds.conversations.close();
-    feeds.sandboxes.close();
+    for (const feed of Object.values(feeds)) feed.close();
   };
   return {
     routes,
     listen: async () => {
-      feeds.conversations.open();
-      feeds.sandboxes.open();
+      for (const feed of Object.values(feeds)) feed.open();
       try {
         ({ port } = await listenOn(server, options.host, options.port));
       } catch (error) {
-        feeds.conversations.close();
-        feeds.sandboxes.close();
+        for (const feed of Object.values(feeds)) feed.close();
         throw error;
       }
       return { port };

@@ -33,7 +33,7 @@ function commonProblems({ access, params, query, body }: Route): readonly Proble
 function responsesOf(route: Route) {
   const answers = Object.entries(route.answers).map(([status, schema]) => [
     status,
-    { description: status === '200' ? 'Success' : 'Not at the moment', content: json(schema, 'output') },
+    { description: Number(status) < 300 ? 'Success' : 'Not at the moment', content: json(schema, 'output') },
   ]);
   const byStatus = Map.groupBy(new Set([...commonProblems(route), ...(route.problems ?? [])]), (code) => problems[code].status);
   const failures = [...byStatus].map(([status, codes]) => [
