@@ -5,6 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { sleep, type Clock } from '../kube/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { cors, type CorsOrigins } from './app/cors.ts';
 import { healthRoutes } from './app/health.ts';
 import { OpenStreams } from './app/open-streams.ts';
 import { requestScope } from './app/request-scope.ts';
@@ -45,6 +46,8 @@ export interface GatewayOptions {
   readonly exposeAgents?: boolean;
   /** Whether the deprecated interface under /api answers; else it says 410. */
   readonly legacyApi: boolean;
+  /** Pages of which origins may use the service; by default none. */
+  readonly corsOrigins?: CorsOrigins;
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
   readonly drainMs?: number;
   /** How long requests under way may take once it closes; 5 s by default. */
@@ -110,6 +113,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(requestScope({ logger, metrics, clock }));
+  app.use(cors(options.corsOrigins ?? []));
   app.use((_request, response, next) => {
     if (closing !== undefined) response.set('connection', 'close');
     next();

@@ -45,6 +45,7 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
     ['a word that is none of the known', { defaultQuota: { onExceeded: 'Pause' } }, 'onExceeded'],
     ['a number as a text', { gateway: { replicas: '3' } }, 'replicas'],
     ['a duration without a unit', { defaultTemplate: { idleTimeout: '30' } }, 'idleTimeout'],
+    ['an origin with a path', { gateway: { corsOrigins: ['https://ui.example.com/app'] } }, 'corsOrigins'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -102,7 +103,11 @@ describe('the chart', () => {
     expect(Object.keys(operator.GIT_HOSTS)).toEqual(['github', 'gitlab', 'bitbucket']);
     expect(operator.NAMESPACE).toBe('agents');
     expect(readGatewayConfig(chart.environment('gateway')).DRAIN_SECONDS).toBe(5);
-    expect(readGatewayConfig(full.environment('gateway')).PUBLIC_URL).toBe('https://agents.example.com');
+    expect(readGatewayConfig(chart.environment('gateway')).CORS_ORIGINS).toEqual([]);
+    expect(readGatewayConfig(full.environment('gateway'))).toMatchObject({
+      PUBLIC_URL: 'https://agents.example.com',
+      CORS_ORIGINS: ['https://ui.example.com', 'http://127.0.0.1:3001'],
+    });
   });
 
   it('has pods that pass the restricted standard, with bounds, and nothing to write to', () => {

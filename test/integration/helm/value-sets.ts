@@ -16,6 +16,7 @@ export const valueSets: Readonly<Record<string, object>> = {
     },
     gateway: {
       publicUrl: 'https://agents.example.com',
+      corsOrigins: ['https://ui.example.com', 'http://127.0.0.1:3001'],
       autoscaling: { enabled: true },
       service: { type: 'LoadBalancer', annotations: { a: 'b' } },
       ingress: { enabled: true, className: 'nginx', annotations: { a: 'b' }, tls: [{ secretName: 'tls', hosts: ['agents.example.com'] }] },

@@ -35,6 +35,19 @@ describe('settings', () => {
     else expect(read).toThrow(/^GIT_HOSTS/);
   });
 
+  it.each([
+    ['*', ['*']],
+    ['https://ui.example.com, http://127.0.0.1:3001', ['https://ui.example.com', 'http://127.0.0.1:3001']],
+    ['', []],
+    ['https://ui.example.com/', undefined],
+    ['ui.example.com', undefined],
+    ['null', undefined],
+  ])('take CORS_ORIGINS "%s": %j', (text, expected) => {
+    const read = () => readUpConfig({ CORS_ORIGINS: text }).CORS_ORIGINS;
+    if (expected !== undefined) expect(read()).toEqual(expected);
+    else expect(read).toThrow(/^CORS_ORIGINS\.0: must be \* or an origin/);
+  });
+
   it('of a cluster need master keys', () => {
     expect(() => readGatewayConfig({})).toThrow('MASTER_KEY_FILES: must name at least one file');
     expect(readOperatorConfig({ MASTER_KEY_FILES: '/a,/b' })).toMatchObject({ MASTER_KEY_FILES: ['/a', '/b'], HEALTH_PORT: 8081 });
