@@ -7,5 +7,13 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
   ({
     legacyApi: config.LEGACY_API,
     corsOrigins: config.CORS_ORIGINS,
+    trustedProxies: config.TRUSTED_PROXIES,
+    rateLimits: {
+      readsPerSecond: config.RATE_LIMIT_READS,
+      writesPerSecond: config.RATE_LIMIT_WRITES,
+      failedKeysPerMinute: config.RATE_LIMIT_FAILED_KEYS,
+    },
+    load: { maxUnderWay: config.MAX_REQUESTS, maxDelayMs: config.OVERLOAD_DELAY_MS },
+    maxConnections: config.MAX_CONNECTIONS,
     ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
   }) satisfies Partial<GatewayOptions>;

@@ -18,6 +18,9 @@ import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { Records } from './lookup/records.ts';
+import { clientAddressBehind } from './limits/client-address.ts';
+import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
+import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
 import { openApiRoute } from './openapi/route.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
@@ -48,6 +51,14 @@ export interface GatewayOptions {
   readonly legacyApi: boolean;
   /** Pages of which origins may use the service; by default none. */
   readonly corsOrigins?: CorsOrigins;
+  /** How often each key may ask, and each address try keys; by default without limit. */
+  readonly rateLimits?: RateLimitOptions;
+  /** From where on requests are refused with 503; by default nowhere. */
+  readonly load?: LoadOptions;
+  /** Connections at once, of all kinds; by default without limit. */
+  readonly maxConnections?: number;
+  /** Whose X-Forwarded-For is believed: addresses and ranges, by default nobody's. */
+  readonly trustedProxies?: readonly string[];
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
   readonly drainMs?: number;
   /** How long requests under way may take once it closes; 5 s by default. */
@@ -119,13 +130,26 @@ export function createGateway(options: GatewayOptions): Gateway {
     next();
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
-  addRoutes(app, { routes, authenticator: new Authenticator({ cache: caches.apiKeys, namespace, clock }), isSynced, logger });
-  const server = createHttpServer(app);
+  const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
+  addRoutes(app, {
+    routes,
+    authenticator: new Authenticator({ cache: caches.apiKeys, namespace, clock }),
+    isSynced,
+    limits: new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger }),
+    load,
+    clientAddress: clientAddressBehind(options.trustedProxies ?? []),
+    logger,
+  });
+  const server = createHttpServer(app, {
+    onDrop: () => metrics.droppedConnections.inc(),
+    ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
+  });
 
   const close = async () => {
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
     await closeServer(server, clock, graceMs);
+    load.stop();
     for (const feed of Object.values(feeds)) feed.close();
   };
   return {
@@ -138,6 +162,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         for (const feed of Object.values(feeds)) feed.close();
         throw error;
       }
+      load.start();
       return { port };
     },
     close: () => (closing ??= close()),

@@ -20,6 +20,7 @@ export function requestScope(options: { logger: Logger; metrics: Metrics; clock:
     response.setHeader('x-request-id', requestId);
     response.setHeader('x-content-type-options', 'nosniff');
     response.once('close', () => {
+      response.locals.leave?.();
       const { route, pattern: label = 'unmatched', principal, target, problem } = response.locals;
       const seconds = (clock.monotonic() - began) / 1000;
       // A client that went away before its answer has no status.

@@ -14,6 +14,8 @@ declare module 'express-serve-static-core' {
     principal?: Principal;
     /** What a write was about, for the audit. */
     target?: string;
+    /** Ends what `LoadGuard.enter` has begun. */
+    leave?: () => void;
     /** The code of the problem that was answered. */
     problem?: ProblemCode;
   }

@@ -16,8 +16,11 @@ export const problems = {
   'body-too-large': { status: 413, title: 'The body is too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'invalid-request': { status: 422, title: 'The request is not valid' },
+  'rate-limited': { status: 429, title: 'Too many requests' },
+  'too-many-attempts': { status: 429, title: 'Too many requests without a valid API key' },
   'quota-exceeded': { status: 429, title: 'No room under the quota' },
   internal: { status: 500, title: 'Internal error' },
+  overloaded: { status: 503, title: 'Too much to do' },
   unavailable: { status: 503, title: 'Temporarily unavailable' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly title: string }>>;
 

@@ -46,6 +46,7 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
     ['a number as a text', { gateway: { replicas: '3' } }, 'replicas'],
     ['a duration without a unit', { defaultTemplate: { idleTimeout: '30' } }, 'idleTimeout'],
     ['an origin with a path', { gateway: { corsOrigins: ['https://ui.example.com/app'] } }, 'corsOrigins'],
+    ['fewer reads than clients need', { gateway: { limits: { readsPerSecond: 19 } } }, 'readsPerSecond'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -107,6 +108,12 @@ describe('the chart', () => {
     expect(readGatewayConfig(full.environment('gateway'))).toMatchObject({
       PUBLIC_URL: 'https://agents.example.com',
       CORS_ORIGINS: ['https://ui.example.com', 'http://127.0.0.1:3001'],
+      TRUSTED_PROXIES: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
+      RATE_LIMIT_READS: 0,
+      RATE_LIMIT_WRITES: 100,
+      MAX_CONNECTIONS: 10_000,
+      // Helm writes large numbers in another form when nobody takes care.
+      MAX_REQUESTS: 3_000_000,
     });
   });
 
