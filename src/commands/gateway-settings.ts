@@ -1,11 +1,14 @@
 import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
+import { loggerOf } from './logging.ts';
 
 /** What a gateway is told by the settings, wherever it runs. */
 export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
   ({
     legacyApi: config.LEGACY_API,
+    // Whatever the level of the other lines.
+    audit: loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' }),
     corsOrigins: config.CORS_ORIGINS,
     trustedProxies: config.TRUSTED_PROXIES,
     rateLimits: {

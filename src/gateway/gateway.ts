@@ -66,6 +66,8 @@ export interface GatewayOptions {
   readonly clock: Clock;
   readonly random?: RandomBytes;
   readonly logger: Logger;
+  /** Where writes are recorded; the logger by default. */
+  readonly audit?: Logger;
   readonly metrics: Metrics;
   readonly version: string;
 }
@@ -121,9 +123,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   ];
   const routes = [...documented, openApiRoute(documented, { version, publicUrl })];
 
+  const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
-  app.use(requestScope({ logger, metrics, clock }));
+  app.use(requestScope({ logger, audit: options.audit ?? logger, metrics, clock, clientAddress }));
   app.use(cors(options.corsOrigins ?? []));
   app.use((_request, response, next) => {
     if (closing !== undefined) response.set('connection', 'close');
@@ -137,7 +140,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     isSynced,
     limits: new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger }),
     load,
-    clientAddress: clientAddressBehind(options.trustedProxies ?? []),
+    clientAddress,
     logger,
   });
   const server = createHttpServer(app, {
