@@ -9,6 +9,7 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
     legacyApi: config.LEGACY_API,
     // Whatever the level of the other lines.
     audit: loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' }),
+    gitHosts: config.GIT_HOSTS,
     corsOrigins: config.CORS_ORIGINS,
     trustedProxies: config.TRUSTED_PROXIES,
     rateLimits: {

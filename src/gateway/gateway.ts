@@ -18,18 +18,23 @@ import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { Records } from './lookup/records.ts';
+import type { GitDirectory } from './git/directory.ts';
+import { typedNames, type GitHosts } from './git/typed-names.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
 import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
-import { openApiRoute } from './openapi/route.ts';
+import { openApiRoutes } from './openapi/route.ts';
+import { conversationPage } from './pages/conversation.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
+import { gitRoutes } from './v1/git.ts';
 import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
+import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
 import { exposedBy, nothingExposed } from './views/exposure.ts';
 
@@ -59,6 +64,10 @@ export interface GatewayOptions {
   readonly maxConnections?: number;
   /** Whose X-Forwarded-For is believed: addresses and ranges, by default nobody's. */
   readonly trustedProxies?: readonly string[];
+  /** Provider → base URL, the default one first; by default none. */
+  readonly gitHosts?: GitHosts;
+  /** Finds repositories and branches; by default whatever is typed. */
+  readonly gitDirectory?: GitDirectory;
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
   readonly drainMs?: number;
   /** How long requests under way may take once it closes; 5 s by default. */
@@ -105,6 +114,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     exposure: options.exposeAgents === true ? exposedBy({ publicUrl, keys: options.keys, logger }) : nothingExposed,
     streams,
   };
+  const { gitHosts = {} } = options;
   const began = clock.monotonic();
   const documented = [
     ...conversationRoutes(services),
@@ -114,20 +124,27 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...accountRoutes,
     ...keyRoutes(services),
     ...quotaRoutes(services),
+    ...settingsRoutes(services, gitHosts),
+    ...gitRoutes({ hosts: gitHosts, directory: options.gitDirectory ?? typedNames(gitHosts) }),
     ...legacyRoutes(services),
+    conversationPage(),
     ...healthRoutes({
       isReady: () => closing === undefined && isSynced(),
       uptimeSeconds: () => (clock.monotonic() - began) / 1000,
       version,
     }),
   ];
-  const routes = [...documented, openApiRoute(documented, { version, publicUrl })];
+  const routes = [...documented, ...openApiRoutes(documented, { version, publicUrl })];
 
   const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(requestScope({ logger, audit: options.audit ?? logger, metrics, clock, clientAddress }));
-  app.use(cors(options.corsOrigins ?? []));
+  const allowOrigins = cors(options.corsOrigins ?? []);
+  app.use((request, response, next) => {
+    if (allowOrigins(request, response)) response.locals.pattern = 'preflight';
+    else next();
+  });
   app.use((_request, response, next) => {
     if (closing !== undefined) response.set('connection', 'close');
     next();

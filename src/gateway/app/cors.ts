@@ -1,4 +1,4 @@
-import type { RequestHandler } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 
 const methods = 'GET, POST, PUT, PATCH, DELETE';
 const requestHeaders = [
@@ -31,20 +31,19 @@ export const isCorsHeader = (name: string): boolean => name.toLowerCase().starts
  * Lets pages of the given origins use everything that comes after it, errors included, and answers their preflights, on every path
  * and without a key. There are no cookies here, so it is the API key that protects, and an origin gives no right by itself. Without
  * origins it does nothing.
+ * @returns Whether the request was a preflight, which is answered then.
  */
-export function cors(origins: CorsOrigins): RequestHandler {
-  if (origins.length === 0) return (_request, _response, next) => next();
+export function cors(origins: CorsOrigins): (request: IncomingMessage, response: ServerResponse) => boolean {
+  if (origins.length === 0) return () => false;
   const varies = !origins.includes('*');
-  return (request, response, next) => {
+  return (request, response) => {
     const { origin } = request.headers;
     const headers = allowing(origins, origin);
     if (varies) response.appendHeader('vary', 'Origin');
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     if (request.method !== 'OPTIONS' || origin === undefined || request.headers['access-control-request-method'] === undefined) {
-      next();
-      return;
+      return false;
     }
-    response.locals.pattern = 'preflight';
     if ('access-control-allow-origin' in headers) {
       response.setHeader('access-control-allow-methods', methods);
       response.setHeader('access-control-allow-headers', requestHeaders);
@@ -52,5 +51,6 @@ export function cors(origins: CorsOrigins): RequestHandler {
     }
     response.statusCode = 204;
     response.end();
+    return true;
   };
 }

@@ -36,6 +36,8 @@ interface Description {
   /** Beside those that any endpoint of its kind may answer. */
   readonly problems?: readonly ProblemCode[];
   readonly deprecated?: true;
+  /** Of good answers; JSON by default. */
+  readonly mediaType?: 'text/html';
 }
 
 export interface Route extends Description {

@@ -6,6 +6,7 @@ export const problems = {
   unauthorized: { status: 401, title: 'A valid API key is needed' },
   forbidden: { status: 403, title: 'Not allowed with this key' },
   'not-found': { status: 404, title: 'Not found' },
+  'no-device-login': { status: 404, title: 'No login by a code' },
   'route-not-found': { status: 404, title: 'No such endpoint' },
   'method-not-allowed': { status: 405, title: 'Method not allowed' },
   'too-many-keys': { status: 409, title: 'Too many API keys' },

@@ -34,6 +34,7 @@ describe("another owner's ids behave exactly like unknown ones", () => {
     ['deletion of a sandbox', 'DELETE', (id) => `/api/v1/sandboxes/sbx-${id}`, undefined],
     ['start that joins a sandbox', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, sandbox_id: `sbx-${id}` })],
     ['start below a parent', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, parent_conversation_id: id })],
+    ['skills of a conversation', 'GET', (id) => `/api/v1/app-conversations/${id}/skills`, undefined],
     ['revocation of a key', 'DELETE', (id) => `/api/keys/key-${id}`, undefined],
     ['legacy read', 'GET', (id) => `/api/conversations/${id}`, undefined],
   ])('%s', async (_case, method, path, body) => {

@@ -102,6 +102,7 @@ describe('the chart', () => {
   it('gives the processes settings that they understand, and the git hosts in the order of the values', () => {
     const operator = readOperatorConfig(chart.environment('operator'));
     expect(Object.keys(operator.GIT_HOSTS)).toEqual(['github', 'gitlab', 'bitbucket']);
+    expect(readGatewayConfig(chart.environment('gateway')).GIT_HOSTS).toEqual(operator.GIT_HOSTS);
     expect(operator.NAMESPACE).toBe('agents');
     expect(readGatewayConfig(chart.environment('gateway')).DRAIN_SECONDS).toBe(5);
     expect(readGatewayConfig(chart.environment('gateway')).CORS_ORIGINS).toEqual([]);

@@ -164,7 +164,8 @@ export class TestGateway {
     const chunks: Buffer[] = [];
     for await (const chunk of response) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
-    const json: unknown = text === '' ? undefined : JSON.parse(text);
+    const isPage = response.headers['content-type']?.startsWith('text/html') === true;
+    const json: unknown = text === '' || isPage ? undefined : JSON.parse(text);
     if (json !== undefined) this.#check(method, path, response.statusCode ?? 0, json);
     return { status: response.statusCode ?? 0, headers: response.headers, text, json };
   }
