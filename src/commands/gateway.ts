@@ -9,6 +9,7 @@ import { conversations } from '../resources/conversation.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { sandboxes } from '../resources/sandbox.ts';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
+import { gatewaySettings } from './gateway-settings.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
@@ -47,13 +48,12 @@ export async function gateway(version: string): Promise<void> {
     keys,
     host: config.HOST,
     port: config.PORT,
-    legacyApi: config.LEGACY_API,
+    ...gatewaySettings(config),
     drainMs: config.DRAIN_SECONDS * 1000,
     clock: runtime.clock,
     logger,
     metrics: runtime.metrics,
     version,
-    ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
   });
   stack.defer(() => server.close());
   const { port } = await server.listen();

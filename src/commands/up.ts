@@ -21,6 +21,7 @@ import { DataFolder } from './data-folder.ts';
 import { defaultQuota } from './default-quota.ts';
 import { defaultTemplate, referenceAgentImage } from './default-template.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
+import { gatewaySettings } from './gateway-settings.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
@@ -144,12 +145,11 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     keys,
     host: loopback,
     port: config.PORT,
-    legacyApi: config.LEGACY_API,
+    ...gatewaySettings(config),
     clock: runtime.clock,
     logger,
     metrics,
     version,
-    ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
   });
   stack.defer(() => gateway.close());
   const { port } = await gateway.listen();

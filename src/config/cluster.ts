@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { serving } from './serving.ts';
 import { flag, operating, port, readEnvironment, seconds, shared } from './environment.ts';
 
 const cluster = {
@@ -38,6 +39,7 @@ const operatorSchema = z
 
 const gatewaySchema = z.object({
   ...cluster,
+  ...serving,
   HOST: z.string().default('0.0.0.0'),
   PORT: port(3000),
   /** How long it goes on after it was told to end and /ready says no, so that nobody sends it requests any more when it stops. */

@@ -1,9 +1,11 @@
 import { z } from 'zod';
+import { serving } from './serving.ts';
 import { operating, port, readEnvironment, shared } from './environment.ts';
 
 const schema = z.object({
   ...shared,
   ...operating,
+  ...serving,
   /** Of the REST service. */
   PORT: port(3000),
   /** Of the embedded API server; by default the one of the last time, where that is free. */

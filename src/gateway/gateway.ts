@@ -5,6 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import { sleep, type Clock } from '../kube/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { cors, type CorsOrigins } from './app/cors.ts';
 import { healthRoutes } from './app/health.ts';
 import { OpenStreams } from './app/open-streams.ts';
 import { requestScope } from './app/request-scope.ts';
@@ -17,14 +18,23 @@ import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { Records } from './lookup/records.ts';
-import { openApiRoute } from './openapi/route.ts';
+import type { GitDirectory } from './git/directory.ts';
+import { typedNames, type GitHosts } from './git/typed-names.ts';
+import { clientAddressBehind } from './limits/client-address.ts';
+import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
+import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
+import { openApiRoutes } from './openapi/route.ts';
+import { conversationPage } from './pages/conversation.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
+import { gitRoutes } from './v1/git.ts';
+import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
+import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
 import { exposedBy, nothingExposed } from './views/exposure.ts';
 
@@ -44,6 +54,20 @@ export interface GatewayOptions {
   readonly exposeAgents?: boolean;
   /** Whether the deprecated interface under /api answers; else it says 410. */
   readonly legacyApi: boolean;
+  /** Pages of which origins may use the service; by default none. */
+  readonly corsOrigins?: CorsOrigins;
+  /** How often each key may ask, and each address try keys; by default without limit. */
+  readonly rateLimits?: RateLimitOptions;
+  /** From where on requests are refused with 503; by default nowhere. */
+  readonly load?: LoadOptions;
+  /** Connections at once, of all kinds; by default without limit. */
+  readonly maxConnections?: number;
+  /** Whose X-Forwarded-For is believed: addresses and ranges, by default nobody's. */
+  readonly trustedProxies?: readonly string[];
+  /** Provider → base URL, the default one first; by default none. */
+  readonly gitHosts?: GitHosts;
+  /** Finds repositories and branches; by default whatever is typed. */
+  readonly gitDirectory?: GitDirectory;
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
   readonly drainMs?: number;
   /** How long requests under way may take once it closes; 5 s by default. */
@@ -51,6 +75,8 @@ export interface GatewayOptions {
   readonly clock: Clock;
   readonly random?: RandomBytes;
   readonly logger: Logger;
+  /** Where writes are recorded; the logger by default. */
+  readonly audit?: Logger;
   readonly metrics: Metrics;
   readonly version: string;
 }
@@ -75,6 +101,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const feeds = {
     conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
+    apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
   };
   const streams = new OpenStreams();
   const services: Services = {
@@ -87,6 +114,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     exposure: options.exposeAgents === true ? exposedBy({ publicUrl, keys: options.keys, logger }) : nothingExposed,
     streams,
   };
+  const { gitHosts = {} } = options;
   const began = clock.monotonic();
   const documented = [
     ...conversationRoutes(services),
@@ -94,46 +122,67 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...sandboxRoutes(services),
     ...sandboxSpecRoutes(services),
     ...accountRoutes,
+    ...keyRoutes(services),
     ...quotaRoutes(services),
+    ...settingsRoutes(services, gitHosts),
+    ...gitRoutes({ hosts: gitHosts, directory: options.gitDirectory ?? typedNames(gitHosts) }),
     ...legacyRoutes(services),
+    conversationPage(),
     ...healthRoutes({
       isReady: () => closing === undefined && isSynced(),
       uptimeSeconds: () => (clock.monotonic() - began) / 1000,
       version,
     }),
   ];
-  const routes = [...documented, openApiRoute(documented, { version, publicUrl })];
+  const routes = [...documented, ...openApiRoutes(documented, { version, publicUrl })];
 
+  const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
-  app.use(requestScope({ logger, metrics, clock }));
+  app.use(requestScope({ logger, audit: options.audit ?? logger, metrics, clock, clientAddress }));
+  const allowOrigins = cors(options.corsOrigins ?? []);
+  app.use((request, response, next) => {
+    if (allowOrigins(request, response)) response.locals.pattern = 'preflight';
+    else next();
+  });
   app.use((_request, response, next) => {
     if (closing !== undefined) response.set('connection', 'close');
     next();
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
-  addRoutes(app, { routes, authenticator: new Authenticator({ cache: caches.apiKeys, namespace, clock }), isSynced, logger });
-  const server = createHttpServer(app);
+  const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
+  addRoutes(app, {
+    routes,
+    authenticator: new Authenticator({ cache: caches.apiKeys, namespace, clock }),
+    isSynced,
+    limits: new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger }),
+    load,
+    clientAddress,
+    logger,
+  });
+  const server = createHttpServer(app, {
+    onDrop: () => metrics.droppedConnections.inc(),
+    ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
+  });
 
   const close = async () => {
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
     await closeServer(server, clock, graceMs);
-    feeds.conversations.close();
-    feeds.sandboxes.close();
+    load.stop();
+    for (const feed of Object.values(feeds)) feed.close();
   };
   return {
     routes,
     listen: async () => {
-      feeds.conversations.open();
-      feeds.sandboxes.open();
+      for (const feed of Object.values(feeds)) feed.open();
       try {
         ({ port } = await listenOn(server, options.host, options.port));
       } catch (error) {
-        feeds.conversations.close();
-        feeds.sandboxes.close();
+        for (const feed of Object.values(feeds)) feed.close();
         throw error;
       }
+      load.start();
       return { port };
     },
     close: () => (closing ??= close()),

@@ -67,6 +67,23 @@ export function createMetrics(registry: Registry = new Registry()) {
       buckets: seconds,
       registers,
     }),
+    rateLimited: new Counter({
+      name: name('rate_limited_requests_total'),
+      help: 'Requests answered with 429, by limit: reads, writes (of a key), failed-keys (of a client address).',
+      labelNames: ['limit'] as const,
+      registers,
+    }),
+    shedRequests: new Counter({
+      name: name('shed_requests_total'),
+      help: 'Requests refused with 503 because of too much load, by kind: reads, writes.',
+      labelNames: ['kind'] as const,
+      registers,
+    }),
+    droppedConnections: new Counter({
+      name: name('dropped_connections_total'),
+      help: 'Connections closed at once because there were too many.',
+      registers,
+    }),
     startStageSeconds: new Histogram({
       name: name('start_stage_duration_seconds'),
       help: 'How long a start stays in each status.',

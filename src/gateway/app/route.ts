@@ -14,6 +14,8 @@ declare module 'express-serve-static-core' {
     principal?: Principal;
     /** What a write was about, for the audit. */
     target?: string;
+    /** Ends what `LoadGuard.enter` has begun. */
+    leave?: () => void;
     /** The code of the problem that was answered. */
     problem?: ProblemCode;
   }
@@ -34,6 +36,8 @@ interface Description {
   /** Beside those that any endpoint of its kind may answer. */
   readonly problems?: readonly ProblemCode[];
   readonly deprecated?: true;
+  /** Of good answers; JSON by default. */
+  readonly mediaType?: 'text/html';
 }
 
 export interface Route extends Description {

@@ -1,9 +1,12 @@
-import express, { type Express, type ErrorRequestHandler, type RequestHandler } from 'express';
+import express, { type Express, type ErrorRequestHandler, type Request, type RequestHandler } from 'express';
 import type { Logger } from '../../observability/logger.ts';
-import type { Authenticator } from '../auth/authenticate.ts';
+import type { Authenticator, Principal } from '../auth/authenticate.ts';
 import { problemBody } from '../errors/problem-body.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
+import type { ClientAddress } from '../limits/client-address.ts';
+import type { LoadGuard } from '../limits/load-guard.ts';
+import type { RateLimits } from '../limits/rate-limits.ts';
 import { queryOf } from './query.ts';
 import type { Route } from './route.ts';
 import { sendJson } from './send-json.ts';
@@ -15,6 +18,9 @@ export interface RouterOptions {
   readonly authenticator: Authenticator;
   /** Whether the caches are filled, so that a key that is not found is known to be wrong. */
   readonly isSynced: () => boolean;
+  readonly limits: RateLimits;
+  readonly load: LoadGuard;
+  readonly clientAddress: ClientAddress;
   readonly logger: Logger;
 }
 
@@ -43,7 +49,7 @@ export function addRoutes(app: Express, options: RouterOptions): void {
   for (const [path, routes] of byPath) {
     const pattern = path.replaceAll(/\{(\w+)\}/g, ':$1');
     for (const route of routes) {
-      app[route.method](pattern, authenticate(route, options), ...(route.body === undefined ? [] : [readBody]), answer(route));
+      app[route.method](pattern, admit(route, options), ...(route.body === undefined ? [] : [readBody]), answer(route));
     }
     app.all(pattern, refuseMethod(routes));
   }
@@ -53,23 +59,48 @@ export function addRoutes(app: Express, options: RouterOptions): void {
   app.use(answerProblem(options.logger));
 }
 
-const authenticate =
-  (route: Route, { authenticator, isSynced }: RouterOptions): RequestHandler =>
+const admit =
+  (route: Route, options: RouterOptions): RequestHandler =>
   (request, response, next) => {
     response.locals.route = route;
     response.locals.pattern = route.path;
     if (route.access === 'key') {
       response.setHeader('cache-control', 'no-store');
-      if (!isSynced()) throw unavailable();
-      response.locals.principal = authenticator.authenticate(request.headers);
+      if (!options.isSynced()) throw unavailable();
+      const principal = authenticate(request, options);
+      response.locals.principal = principal;
+      const kind = route.method === 'get' ? 'reads' : 'writes';
+      const headers = options.limits.request(principal.keyName, kind);
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      response.locals.leave = options.load.enter(kind, route.body === undefined ? 0 : bodyBytesOf(request));
     }
     next();
   };
 
+/** Throws 401, or 429 after too many of these. */
+function authenticate(request: Request, { authenticator, limits, clientAddress }: RouterOptions): Principal {
+  try {
+    return authenticator.authenticate(request.headers);
+  } catch (error) {
+    limits.failedKey(clientAddress(request));
+    throw error;
+  }
+}
+
+/** How large a body can get: as large as it says, or as is allowed where it says nothing, or says so of its packed form. */
+function bodyBytesOf(request: Request): number {
+  if (!hasBody(request)) return 0;
+  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
+  return length === undefined || encoding !== undefined ? maxBodyBytes : Math.min(Number(length), maxBodyBytes);
+}
+
 const answer =
   (route: Route): RequestHandler =>
   async (request, response) => {
-    const result = await route.handle({ principal: response.locals.principal, query: queryOf(request.originalUrl), request, response });
+    const { principal, leave } = response.locals;
+    const result = await route.handle({ principal, query: queryOf(request.originalUrl), request, response });
+    // A stream that goes on is no work any more.
+    leave?.();
     if (result === undefined) return;
     sendJson(response, result.status ?? 200, result.json);
   };

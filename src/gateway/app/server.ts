@@ -9,8 +9,22 @@ const maxHeaderBytes = 16 * 1024;
 /** Longer than the idle time of common load balancers, so that it is they who close a connection that nothing is on. */
 const keepAliveTimeoutMs = 75_000;
 
-export const createHttpServer = (listener: RequestListener): Server =>
-  createServer(
+/** How long a client may read nothing of an answer that waits for it. */
+const stallTimeoutMs = 30_000;
+/** Between two looks for idle connections to close when there are too many. */
+const makeRoomIntervalMs = 1000;
+
+export interface HttpServerOptions {
+  /** Connections at once; more are closed as they come. By default without limit. */
+  readonly maxConnections?: number;
+  /** Called for each that is closed so. */
+  readonly onDrop?: () => void;
+  readonly stallMs?: number;
+}
+
+export function createHttpServer(listener: RequestListener, options: HttpServerOptions = {}): Server {
+  const { maxConnections, onDrop, stallMs = stallTimeoutMs } = options;
+  const server = createServer(
     {
       headersTimeout: headersTimeoutMs,
       requestTimeout: requestTimeoutMs,
@@ -18,8 +32,25 @@ export const createHttpServer = (listener: RequestListener): Server =>
       maxHeaderSize: maxHeaderBytes,
       connectionsCheckingInterval: 5000,
     },
-    listener,
+    (request, response) => {
+      response.once('prefinish', () => {
+        // All is written, and some of it waits for the client. Each part that it takes gives it the full time again.
+        if ((response.socket?.writableLength ?? 0) > 0) response.setTimeout(stallMs, () => response.destroy());
+      });
+      listener(request, response);
+    },
   );
+  if (maxConnections !== undefined) server.maxConnections = maxConnections;
+  let madeRoomAt = -Infinity;
+  server.on('drop', () => {
+    onDrop?.();
+    if (performance.now() - madeRoomAt < makeRoomIntervalMs) return;
+    madeRoomAt = performance.now();
+    // Those that are merely kept alive have had their answer.
+    server.closeIdleConnections();
+  });
+  return server;
+}
 
 /** The gateway's address can't be had. The message is one line, for a person at a terminal. */
 export class ListenError extends Error {

@@ -1,5 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
+import type { ApiKey } from '../../resources/api-key.ts';
 import type { Conversation } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { RandomBytes } from '../auth/key.ts';
@@ -15,7 +16,11 @@ export interface Services {
   readonly clock: Clock;
   readonly random: RandomBytes;
   readonly records: Records;
-  readonly feeds: { readonly conversations: ObjectFeed<Conversation>; readonly sandboxes: ObjectFeed<Sandbox> };
+  readonly feeds: {
+    readonly conversations: ObjectFeed<Conversation>;
+    readonly sandboxes: ObjectFeed<Sandbox>;
+    readonly apiKeys: ObjectFeed<ApiKey>;
+  };
   readonly exposure: Exposure;
   readonly streams: OpenStreams;
 }

@@ -36,7 +36,7 @@ export class ProblemError extends Error {
 }
 
 /** For what does not exist and for what belongs to someone else alike. */
-export const notFound = (what: 'conversation' | 'sandbox' | 'sandbox spec' | 'parent conversation'): ProblemError =>
+export const notFound = (what: 'conversation' | 'sandbox' | 'sandbox spec' | 'parent conversation' | 'API key'): ProblemError =>
   new ProblemError('not-found', `There is no such ${what}.`);
 
 export const unavailable = (retryAfterMs = 1000, cause?: unknown): ProblemError =>

@@ -30,7 +30,10 @@ export const gatewayIndexers = {
     parent: ({ metadata, spec }) => (spec.parent === undefined ? [] : [inNamespace(metadata.namespace, spec.parent)]),
   },
   sandboxes: { owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)] },
-  apiKeys: { sha256: ({ spec }) => [spec.sha256] },
+  apiKeys: {
+    sha256: ({ spec }) => [spec.sha256],
+    owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
+  },
 } as const satisfies {
   readonly conversations: Indexers<Conversation>;
   readonly sandboxes: Indexers<Sandbox>;

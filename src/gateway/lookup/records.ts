@@ -1,5 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
+import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
@@ -78,6 +79,15 @@ export class Records {
   /** By resource name, from the cache alone, whoever owns it. */
   cachedConversation(name: string | undefined): Conversation | undefined {
     return name === undefined ? undefined : this.#caches.conversations.store.get(this.#namespace, name);
+  }
+
+  apiKey(owner: string, name: string): Promise<ApiKey | undefined> {
+    const cached = this.#caches.apiKeys.store.get(this.#namespace, name);
+    return this.#own(owner, cached !== undefined && isOwnedBy(cached, owner) ? cached : undefined, apiKeys, name);
+  }
+
+  apiKeysOf(owner: string): readonly ApiKey[] {
+    return this.#listed(this.#caches.apiKeys, owner);
   }
 
   conversationsOf(owner: string): readonly Conversation[] {

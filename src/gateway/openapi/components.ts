@@ -11,8 +11,10 @@ import {
   startTaskPage,
   successSchema,
 } from '../v1/answers.ts';
+import { keyRequestSchema } from '../v1/keys.ts';
 import { startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
+import { apiKeySchema, issuedApiKeySchema } from '../views/api-key.ts';
 import { conversationSchema } from '../views/conversation.ts';
 import { quotaSchema } from '../views/quota.ts';
 import { sandboxSpecSchema } from '../views/sandbox-spec.ts';
@@ -35,6 +37,8 @@ const answers = {
   SandboxSpecList: sandboxSpecList,
   SandboxSpecPage: sandboxSpecPage,
   Quota: quotaSchema,
+  ApiKey: apiKeySchema,
+  IssuedApiKey: issuedApiKeySchema,
   Success: successSchema,
   LegacyStart: legacyStartAnswer,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
@@ -42,6 +46,7 @@ const answers = {
 const requests = {
   StartRequest: startRequestSchema,
   UpdateRequest: updateRequestSchema,
+  KeyRequest: keyRequestSchema,
   LegacyStartRequest: legacyStartSchema,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 

@@ -3,8 +3,13 @@ import type { Route } from '../app/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-body.ts';
 import { componentSchemas, schemaOf, type JsonSchema } from './components.ts';
+import { headersOf, responseHeaders } from './headers.ts';
 
-const json = (schema: z.ZodType, io: 'input' | 'output') => ({ 'application/json': { schema: schemaOf(schema, io) } });
+type Content = Readonly<Record<string, { readonly schema: JsonSchema }>>;
+
+const contentOf = (schema: z.ZodType, io: 'input' | 'output', mediaType = 'application/json'): Content => ({
+  [mediaType]: { schema: schemaOf(schema, io) },
+});
 
 function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query') {
   if (schema === undefined) return [];
@@ -16,33 +21,48 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query') {
     name,
     in: where,
     required: where === 'path' || required.includes(name),
-    ...(description === undefined ? {} : { description }),
+    ...(typeof description === 'string' ? { description } : {}),
     schema: parameter,
   }));
 }
 
 /** What every endpoint may answer beside what it says itself. */
-function commonProblems({ access, params, query, body }: Route): readonly ProblemCode[] {
+function commonProblems({ access, params, query, body, deprecated, mediaType }: Route): readonly ProblemCode[] {
+  const isChecked = mediaType === undefined && (params !== undefined || query !== undefined || body !== undefined);
   return [
-    ...(access === 'key' ? (['unauthorized', 'unavailable', 'internal'] as const) : []),
-    ...(params !== undefined || query !== undefined || body !== undefined ? (['invalid-request'] as const) : []),
+    ...(access === 'key' ? (['unauthorized', 'too-many-attempts', 'rate-limited', 'overloaded', 'unavailable', 'internal'] as const) : []),
+    ...(params !== undefined || body !== undefined ? (['malformed-request'] as const) : []),
+    ...(isChecked ? (['invalid-request'] as const) : []),
+    ...(deprecated === true ? (['legacy-api-removed'] as const) : []),
     ...(body === undefined ? [] : (['malformed-json', 'body-too-large', 'unsupported-media-type'] as const)),
   ];
 }
 
-function responsesOf(route: Route) {
-  const answers = Object.entries(route.answers).map(([status, schema]) => [
+interface ResponseObject {
+  readonly description: string;
+  readonly headers: ReturnType<typeof headersOf>;
+  readonly content: Content;
+}
+
+function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
+  const answers = Object.entries(route.answers).map(([status, schema]): [string, ResponseObject] => [
     status,
-    { description: status === '200' ? 'Success' : 'Not at the moment', content: json(schema, 'output') },
+    {
+      description: Number(status) < 300 ? 'Success' : 'Not at the moment',
+      headers: headersOf(route, Number(status)),
+      content: contentOf(schema, 'output', route.mediaType),
+    },
   ]);
   const byStatus = Map.groupBy(new Set([...commonProblems(route), ...(route.problems ?? [])]), (code) => problems[code].status);
-  const failures = [...byStatus].map(([status, codes]) => [
+  const failures = [...byStatus].map(([status, codes]): [string, ResponseObject] => [
     String(status),
-    { description: codes.map((code) => `${problems[code].title} (${code})`).join('; '), content: json(problemSchema, 'output') },
+    {
+      description: codes.map((code) => `${problems[code].title} (${code})`).join('; '),
+      headers: headersOf(route, status),
+      content: contentOf(problemSchema, 'output'),
+    },
   ]);
-  return Object.fromEntries([...failures, ...answers].sort(([left], [right]) => Number(left) - Number(right))) as Readonly<
-    Record<string, unknown>
-  >;
+  return Object.fromEntries([...failures, ...answers].sort(([left], [right]) => Number(left) - Number(right)));
 }
 
 const operationOf = (route: Route) => ({
@@ -52,7 +72,7 @@ const operationOf = (route: Route) => ({
   ...(route.deprecated === true ? { deprecated: true } : {}),
   ...(route.access === 'open' ? { security: [] } : {}),
   parameters: [...parametersOf(route.params, 'path'), ...parametersOf(route.query, 'query')],
-  ...(route.body === undefined ? {} : { requestBody: { required: true, content: json(route.body, 'input') } }),
+  ...(route.body === undefined ? {} : { requestBody: { required: true, content: contentOf(route.body, 'input') } }),
   responses: responsesOf(route),
 });
 
@@ -74,10 +94,18 @@ export function openApiDocument(routes: readonly Route[], info: { readonly versi
     ),
     components: {
       securitySchemes: {
-        bearer: { type: 'http', scheme: 'bearer' },
-        sessionKey: { type: 'apiKey', in: 'header', name: 'X-Session-API-Key' },
+        bearer: { type: 'http', scheme: 'bearer', description: 'An API key, co_….' },
+        sessionKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'X-Session-API-Key',
+          description: 'The same key, for clients that can not send the other.',
+        },
       },
+      headers: responseHeaders,
       schemas: componentSchemas(),
     },
   };
 }
+
+export type OpenApiDocument = ReturnType<typeof openApiDocument>;

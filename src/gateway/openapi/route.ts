@@ -1,21 +1,32 @@
 import { z } from 'zod';
 import { openRoute, type Route } from '../app/route.ts';
-import { openApiDocument } from './document.ts';
+import { docsPage } from '../pages/docs.ts';
+import { pageRoute } from '../pages/page.ts';
+import { openApiDocument, type OpenApiDocument } from './document.ts';
 
-/** Serves the document of all routes, this one included. It is made once, when it is first asked for. */
-export function openApiRoute(routes: readonly Route[], info: { readonly version: string; readonly publicUrl: () => string }): Route {
-  let document: unknown;
-  const route = openRoute({
-    method: 'get',
-    path: '/openapi.json',
-    operationId: 'openapi',
-    tag: 'health',
-    summary: 'This document',
-    answers: { 200: z.record(z.string(), z.unknown()) },
-    handle: () => {
-      document ??= openApiDocument([...routes, route], { version: info.version, serverUrl: info.publicUrl() });
-      return { json: document };
-    },
-  });
-  return route;
+/** Serves the document of all routes, these two included, and the page that shows it. It is made once, when it is first asked for. */
+export function openApiRoutes(
+  routes: readonly Route[],
+  info: { readonly version: string; readonly publicUrl: () => string },
+): readonly Route[] {
+  let made: OpenApiDocument | undefined;
+  const document = () => (made ??= openApiDocument([...routes, ...own], { version: info.version, serverUrl: info.publicUrl() }));
+  const own: readonly Route[] = [
+    openRoute({
+      method: 'get',
+      path: '/openapi.json',
+      operationId: 'openapi',
+      tag: 'health',
+      summary: 'This document',
+      answers: { 200: z.record(z.string(), z.unknown()) },
+      handle: () => ({ json: document() }),
+    }),
+    pageRoute({
+      path: '/docs',
+      operationId: 'docs',
+      summary: 'This document for people',
+      page: () => docsPage(document()),
+    }),
+  ];
+  return own;
 }

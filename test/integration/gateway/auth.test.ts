@@ -96,7 +96,16 @@ describe('authentication', () => {
       const { status } = await gateway.send(method.toUpperCase(), path.replace('{id}', 'sbx-1'), { key: null });
       if (status !== 401) unlocked.push(path);
     }
-    expect(unlocked.sort()).toEqual(['/alive', '/health', '/openapi.json', '/ready', '/server_info']);
+    expect(unlocked.sort()).toEqual([
+      '/alive',
+      '/conversations/{id}',
+      '/docs',
+      '/health',
+      '/oauth/device/authorize',
+      '/openapi.json',
+      '/ready',
+      '/server_info',
+    ]);
   });
 
   it('tells which key is used, never its value', async () => {

@@ -10,6 +10,7 @@ describe("another owner's ids behave exactly like unknown ones", () => {
     gateway = await TestGateway.start();
     await gateway.addConversation(bobs, { spec: { owner: 'bob' }, status: { sandboxName: `sbx-${bobs}` } });
     await gateway.addSandbox(`sbx-${bobs}`, { owner: 'bob' });
+    await gateway.addKey(`key-${bobs}`, 'bob');
   });
   afterAll(() => gateway.stop());
 
@@ -33,6 +34,8 @@ describe("another owner's ids behave exactly like unknown ones", () => {
     ['deletion of a sandbox', 'DELETE', (id) => `/api/v1/sandboxes/sbx-${id}`, undefined],
     ['start that joins a sandbox', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, sandbox_id: `sbx-${id}` })],
     ['start below a parent', 'POST', () => '/api/v1/app-conversations', (id) => ({ ...hello, parent_conversation_id: id })],
+    ['skills of a conversation', 'GET', (id) => `/api/v1/app-conversations/${id}/skills`, undefined],
+    ['revocation of a key', 'DELETE', (id) => `/api/keys/key-${id}`, undefined],
     ['legacy read', 'GET', (id) => `/api/conversations/${id}`, undefined],
   ])('%s', async (_case, method, path, body) => {
     const calls: string[] = [];

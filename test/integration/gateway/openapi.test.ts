@@ -3,7 +3,9 @@ import { TestGateway } from '../../support/gateway/test-gateway.ts';
 interface Operation {
   readonly operationId: string;
   readonly parameters: readonly { readonly name: string; readonly in: string; readonly required: boolean; readonly schema: object }[];
-  readonly responses: Readonly<Record<string, unknown>>;
+  readonly responses: Readonly<
+    Record<string, { readonly headers: Readonly<Record<string, unknown>>; readonly content: Readonly<Record<string, unknown>> }>
+  >;
   readonly security?: readonly unknown[];
 }
 interface Document {
@@ -51,8 +53,7 @@ describe('the OpenAPI document', () => {
   it('has no reference that leads nowhere', () => {
     const references = [...text.matchAll(/"\$ref":"([^"]+)"/g)].map(([, reference]) => reference ?? '');
     expect(references.length).toBeGreaterThan(20);
-    for (const reference of references)
-      expect(document.components.schemas).toHaveProperty([reference.replace('#/components/schemas/', '')]);
+    for (const reference of references) expect(document).toHaveProperty(reference.replace('#/', '').split('/'));
   });
 
   it('says which fields are needed, and what the limits are', () => {
@@ -67,8 +68,32 @@ describe('the OpenAPI document', () => {
 
   it('asks for a key everywhere but at the open endpoints', () => {
     const open = operations().filter(({ security }) => security?.length === 0);
-    expect(open.map(({ path }) => path).sort()).toEqual(['/alive', '/health', '/openapi.json', '/ready', '/server_info']);
+    expect(open.map(({ path }) => path).sort()).toEqual([
+      '/alive',
+      '/conversations/{id}',
+      '/docs',
+      '/health',
+      '/oauth/device/authorize',
+      '/openapi.json',
+      '/ready',
+      '/server_info',
+    ]);
     for (const { responses, security } of operations()) expect('401' in responses).toBe(security === undefined);
+  });
+
+  it('says on every operation with a key what limits and overload answer, and with which headers', () => {
+    for (const { responses, security } of operations()) {
+      for (const { headers } of Object.values(responses)) expect(headers).toHaveProperty('X-Request-Id');
+      if (security !== undefined) continue;
+      expect(responses['401']?.headers).toHaveProperty('WWW-Authenticate');
+      for (const status of ['429', '503']) expect(responses[status]?.headers).toHaveProperty('Retry-After');
+      expect(responses['429']?.headers).toHaveProperty('RateLimit');
+    }
+  });
+
+  it('tells pages from JSON', () => {
+    const pages = operations().filter(({ responses }) => 'text/html' in (responses['200']?.content ?? {}));
+    expect(pages.map(({ path }) => path).sort()).toEqual(['/conversations/{id}', '/docs']);
   });
 
   it('says nothing that belongs to zod alone', () => {

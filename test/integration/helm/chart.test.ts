@@ -45,6 +45,8 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
     ['a word that is none of the known', { defaultQuota: { onExceeded: 'Pause' } }, 'onExceeded'],
     ['a number as a text', { gateway: { replicas: '3' } }, 'replicas'],
     ['a duration without a unit', { defaultTemplate: { idleTimeout: '30' } }, 'idleTimeout'],
+    ['an origin with a path', { gateway: { corsOrigins: ['https://ui.example.com/app'] } }, 'corsOrigins'],
+    ['fewer reads than clients need', { gateway: { limits: { readsPerSecond: 19 } } }, 'readsPerSecond'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -100,9 +102,20 @@ describe('the chart', () => {
   it('gives the processes settings that they understand, and the git hosts in the order of the values', () => {
     const operator = readOperatorConfig(chart.environment('operator'));
     expect(Object.keys(operator.GIT_HOSTS)).toEqual(['github', 'gitlab', 'bitbucket']);
+    expect(readGatewayConfig(chart.environment('gateway')).GIT_HOSTS).toEqual(operator.GIT_HOSTS);
     expect(operator.NAMESPACE).toBe('agents');
     expect(readGatewayConfig(chart.environment('gateway')).DRAIN_SECONDS).toBe(5);
-    expect(readGatewayConfig(full.environment('gateway')).PUBLIC_URL).toBe('https://agents.example.com');
+    expect(readGatewayConfig(chart.environment('gateway')).CORS_ORIGINS).toEqual([]);
+    expect(readGatewayConfig(full.environment('gateway'))).toMatchObject({
+      PUBLIC_URL: 'https://agents.example.com',
+      CORS_ORIGINS: ['https://ui.example.com', 'http://127.0.0.1:3001'],
+      TRUSTED_PROXIES: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
+      RATE_LIMIT_READS: 0,
+      RATE_LIMIT_WRITES: 100,
+      MAX_CONNECTIONS: 10_000,
+      // Helm writes large numbers in another form when nobody takes care.
+      MAX_REQUESTS: 3_000_000,
+    });
   });
 
   it('has pods that pass the restricted standard, with bounds, and nothing to write to', () => {

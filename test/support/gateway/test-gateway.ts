@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage, type OutgoingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
@@ -62,7 +63,7 @@ function recordingLogger(lines: LogLine[], bound: LogFields = {}): Logger {
 
 /** A gateway on a fake API server, with a key for alice and one for bob, and a template named default. */
 export class TestGateway {
-  readonly client = new FakeKubeClient();
+  readonly client: FakeKubeClient;
   readonly log: LogLine[] = [];
   readonly metrics = createMetrics();
   readonly keys = new SandboxKeys([Buffer.alloc(32, 7)]);
@@ -72,7 +73,8 @@ export class TestGateway {
   bob = '';
   port = 0;
 
-  private constructor(overrides: Partial<GatewayOptions>) {
+  private constructor(overrides: Partial<GatewayOptions>, client = new FakeKubeClient()) {
+    this.client = client;
     this.caches = makeCaches(this.client);
     this.gateway = createGateway({
       client: this.client,
@@ -130,6 +132,15 @@ export class TestGateway {
     return test;
   }
 
+  /** Another gateway on the same API server, with the same keys. */
+  async replica(overrides: Partial<GatewayOptions> = {}): Promise<TestGateway> {
+    const other = new TestGateway(overrides, this.client);
+    [other.alice, other.bob] = [this.alice, this.bob];
+    await other.sync();
+    ({ port: other.port } = await other.gateway.listen());
+    return other;
+  }
+
   async sync(): Promise<void> {
     for (const cache of Object.values(this.caches)) cache.start();
     await Promise.all(Object.values(this.caches).map((cache) => cache.synced()));
@@ -144,8 +155,8 @@ export class TestGateway {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  async issueKey(owner: string): Promise<string> {
-    return (await issueKey({ client: this.client, namespace, owner, description: `${owner}'s key` })).key;
+  async issueKey(owner: string, role: 'user' | 'admin' = 'user'): Promise<string> {
+    return (await issueKey({ client: this.client, namespace, owner, role, description: `${owner}'s key` })).key;
   }
 
   async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
@@ -153,7 +164,8 @@ export class TestGateway {
     const chunks: Buffer[] = [];
     for await (const chunk of response) chunks.push(chunk as Buffer);
     const text = Buffer.concat(chunks).toString();
-    const json: unknown = text === '' ? undefined : JSON.parse(text);
+    const isPage = response.headers['content-type']?.startsWith('text/html') === true;
+    const json: unknown = text === '' || isPage ? undefined : JSON.parse(text);
     if (json !== undefined) this.#check(method, path, response.statusCode ?? 0, json);
     return { status: response.statusCode ?? 0, headers: response.headers, text, json };
   }
@@ -205,6 +217,14 @@ export class TestGateway {
     });
     await this.seen(this.caches.conversations, created);
     return wish.status === undefined ? created : this.setStatus(name, wish.status);
+  }
+
+  /** A key of which nobody knows the value. */
+  async addKey(name: string, owner: string) {
+    const sha256 = createHash('sha256').update(name).digest('hex');
+    const spec = { owner, role: 'user', sha256 } as const;
+    const created = await this.client.create(apiKeys, { apiVersion, kind: 'ApiKey', metadata: { namespace, name }, spec });
+    await this.seen(this.caches.apiKeys, created);
   }
 
   async addSandbox(name: string, wish: { readonly owner?: string; readonly replicas?: 0 | 1; readonly status?: SandboxState } = {}) {

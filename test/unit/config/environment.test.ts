@@ -35,6 +35,34 @@ describe('settings', () => {
     else expect(read).toThrow(/^GIT_HOSTS/);
   });
 
+  it.each([
+    ['*', ['*']],
+    ['https://ui.example.com, http://127.0.0.1:3001', ['https://ui.example.com', 'http://127.0.0.1:3001']],
+    ['', []],
+    ['https://ui.example.com/', undefined],
+    ['ui.example.com', undefined],
+    ['null', undefined],
+  ])('take CORS_ORIGINS "%s": %j', (text, expected) => {
+    const read = () => readUpConfig({ CORS_ORIGINS: text }).CORS_ORIGINS;
+    if (expected !== undefined) expect(read()).toEqual(expected);
+    else expect(read).toThrow(/^CORS_ORIGINS\.0: must be \* or an origin/);
+  });
+
+  it.each([
+    [{ RATE_LIMIT_READS: '19' }, 'RATE_LIMIT_READS: must be at least 20, or 0 for no limit'],
+    [{ RATE_LIMIT_WRITES: '-1' }, 'RATE_LIMIT_WRITES: must be at least 0'],
+    [{ MAX_CONNECTIONS: '0' }, 'MAX_CONNECTIONS: must be more than 0'],
+    [{ TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' }, 'TRUSTED_PROXIES.1: must be an address or a range like 10.0.0.0/8'],
+  ])('bound what clients may do: %j', (environment, message) => {
+    expect(() => readUpConfig(environment)).toThrow(message);
+  });
+
+  it('may switch limits off', () => {
+    const off = { RATE_LIMIT_READS: 0, RATE_LIMIT_WRITES: 0, RATE_LIMIT_FAILED_KEYS: 0, MAX_REQUESTS: 0, OVERLOAD_DELAY_MS: 0 };
+    const environment = Object.fromEntries(Object.keys(off).map((name) => [name, '0']));
+    expect(readUpConfig(environment)).toMatchObject(off);
+  });
+
   it('of a cluster need master keys', () => {
     expect(() => readGatewayConfig({})).toThrow('MASTER_KEY_FILES: must name at least one file');
     expect(readOperatorConfig({ MASTER_KEY_FILES: '/a,/b' })).toMatchObject({ MASTER_KEY_FILES: ['/a', '/b'], HEALTH_PORT: 8081 });

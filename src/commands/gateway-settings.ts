@@ -1,0 +1,23 @@
+import type { GatewayConfig } from '../config/cluster.ts';
+import type { UpConfig } from '../config/up.ts';
+import type { GatewayOptions } from '../gateway/gateway.ts';
+import { loggerOf } from './logging.ts';
+
+/** What a gateway is told by the settings, wherever it runs. */
+export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
+  ({
+    legacyApi: config.LEGACY_API,
+    // Whatever the level of the other lines.
+    audit: loggerOf({ ...config, LOG_LEVEL: 'info' }).child({ component: 'audit' }),
+    gitHosts: config.GIT_HOSTS,
+    corsOrigins: config.CORS_ORIGINS,
+    trustedProxies: config.TRUSTED_PROXIES,
+    rateLimits: {
+      readsPerSecond: config.RATE_LIMIT_READS,
+      writesPerSecond: config.RATE_LIMIT_WRITES,
+      failedKeysPerMinute: config.RATE_LIMIT_FAILED_KEYS,
+    },
+    load: { maxUnderWay: config.MAX_REQUESTS, maxDelayMs: config.OVERLOAD_DELAY_MS },
+    maxConnections: config.MAX_CONNECTIONS,
+    ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
+  }) satisfies Partial<GatewayOptions>;

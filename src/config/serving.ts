@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { addressRanges } from './address-range.ts';
+import { listOf } from './environment.ts';
+
+const isOrigin = (text: string): boolean => text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
+
+const whole = (fallback: number) =>
+  z.coerce.number('must be a number').int('must be a whole number').min(0, 'must be at least 0').default(fallback);
+
+/** Clients poll, and take a 429 on a read for the end of what they follow. */
+const leastReads = 20;
+
+/** Of whoever serves REST. */
+export const serving = {
+  /** Pages of which origins may use the service from a browser; `*` allows all, none by default. */
+  CORS_ORIGINS: listOf(isOrigin, 'must be * or an origin like https://agents.example.com, without a path'),
+  /** Whose X-Forwarded-For is believed: addresses, ranges like 10.0.0.0/8, loopback, linklocal, uniquelocal. By default nobody's. */
+  TRUSTED_PROXIES: listOf((text) => addressRanges(text) !== undefined, 'must be an address or a range like 10.0.0.0/8'),
+  /** Reads a second of one API key, on one replica; 0: no limit. */
+  RATE_LIMIT_READS: whole(1000).refine((rate) => rate === 0 || rate >= leastReads, `must be at least ${leastReads}, or 0 for no limit`),
+  /** Writes a second of one API key, on one replica; 0: no limit. */
+  RATE_LIMIT_WRITES: whole(100),
+  /** Requests a minute without a valid key of one client address, on one replica; 0: no limit. */
+  RATE_LIMIT_FAILED_KEYS: whole(120),
+  /** Connections at once, those to agents included. */
+  MAX_CONNECTIONS: whole(5000).refine((count) => count > 0, 'must be more than 0'),
+  /** Requests that are worked on at once before more are refused with 503; 0: no limit. */
+  MAX_REQUESTS: whole(2000),
+  /** How late the event loop may be before writes are refused with 503, and reads at four times that; 0: no limit. */
+  OVERLOAD_DELAY_MS: whole(500),
+};

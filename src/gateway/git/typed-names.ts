@@ -1,0 +1,38 @@
+import { branch, repository } from '../v1/schemas.ts';
+import type { GitDirectory } from './directory.ts';
+
+export type GitHosts = Readonly<Record<string, string>>;
+
+/** What most repositories call it. A start that names no branch gets the repository's own default. */
+const likelyBranch = 'main';
+
+/** What follows the repository in the URL of one of its pages, on the hosts that people use. */
+const pageOfRepository = /\/(-|blob|commit|commits|merge_requests|pull|pulls|src|tree)(\/.*)?$/;
+
+/** The repository that somebody has typed or pasted: owner/name, or a URL on this host. Undefined when it is neither. */
+export function repositoryTyped(text: string, baseUrl: string): string | undefined {
+  const typed = text.trim();
+  const base = `${baseUrl.replace(/\/+$/, '')}/`;
+  const isUrl = typed.includes('://');
+  if (isUrl && !typed.toLowerCase().startsWith(base.toLowerCase())) return undefined;
+  const path = isUrl ? (typed.slice(base.length).split(/[?#]/, 1)[0] ?? '').replace(pageOfRepository, '') : typed;
+  const name = path.replace(/\/+$/, '').replace(/\.git$/, '');
+  return repository().safeParse(name).success ? name : undefined;
+}
+
+/** What a client names is looked up among the hosts alone, not among what every object has. */
+const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined => (Object.hasOwn(hosts, provider) ? hosts[provider] : undefined);
+
+/** Asks no host: what is typed is taken to exist, and the start finds out. */
+export const typedNames = (hosts: GitHosts): GitDirectory => ({
+  repositories: ({ provider, query }) => {
+    const baseUrl = baseUrlOf(hosts, provider);
+    const name = baseUrl === undefined ? undefined : repositoryTyped(query, baseUrl);
+    return Promise.resolve(name === undefined ? [] : [{ name, isPublic: true, defaultBranch: likelyBranch }]);
+  },
+  branches: ({ provider, query }) => {
+    if (baseUrlOf(hosts, provider) === undefined) return Promise.resolve([]);
+    const typed = query.trim();
+    return Promise.resolve(typed !== '' && branch().safeParse(typed).success ? [typed] : [likelyBranch]);
+  },
+});

@@ -1,0 +1,88 @@
+import type { Clock, Timer } from '../../kube/clock.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import type { RequestKind } from './rate-limits.ts';
+
+export interface LoadOptions {
+  /** Requests that may be worked on at once; 0: no limit. Writes get three quarters of it. */
+  readonly maxUnderWay?: number;
+  /** How late the event loop may be before writes are refused; reads at four times that. 0: no limit. */
+  readonly maxDelayMs?: number;
+}
+
+const sampleMs = 50;
+/** So many samples in a row have to be late: one pause, of the garbage collector for example, is no overload. */
+const samples = 3;
+const writesShare = 0.75;
+/** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
+const readsPatience = 4;
+/** Of all bodies that have not been answered yet. One may have 1 MiB. */
+const maxBodyBytesUnderWay = 64 * 1024 * 1024;
+const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
+
+/** Refuses work that would be answered too late, while what has been accepted still is answered in time. */
+export class LoadGuard {
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+  readonly #maxUnderWay: number;
+  readonly #maxDelayMs: number;
+  readonly #delays: number[] = [];
+  #timer: Timer | undefined;
+  #underWay = 0;
+  #bodyBytes = 0;
+
+  constructor({ load, clock, metrics }: { load: LoadOptions; clock: Clock; metrics: Metrics }) {
+    this.#clock = clock;
+    this.#metrics = metrics;
+    this.#maxUnderWay = load.maxUnderWay || Infinity;
+    this.#maxDelayMs = load.maxDelayMs || Infinity;
+  }
+
+  start(): void {
+    if (this.#maxDelayMs === Infinity) return;
+    const due = this.#clock.monotonic() + sampleMs;
+    this.#timer = this.#clock.after(sampleMs, () => {
+      this.#delays.push(Math.max(0, this.#clock.monotonic() - due));
+      if (this.#delays.length > samples) this.#delays.shift();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  get underWay(): number {
+    return this.#underWay;
+  }
+
+  /** What the last samples have in common. */
+  get delayMs(): number {
+    return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
+  }
+
+  /**
+   * Begins a request; throws `overloaded`.
+   * @param bodyBytes How much memory its body may take.
+   * @returns Ends it. Safe to call twice.
+   */
+  enter(kind: RequestKind, bodyBytes: number): () => void {
+    const room = kind === 'writes' ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
+    const patience = kind === 'writes' ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
+    if (this.#underWay >= room || this.delayMs > patience || (bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay)) {
+      this.#metrics.shedRequests.inc({ kind });
+      throw new ProblemError('overloaded', 'The service has too much to do at the moment. Try again.', {
+        headers: { 'retry-after': String(retryAfterSeconds[kind]) },
+      });
+    }
+    this.#underWay += 1;
+    this.#bodyBytes += bodyBytes;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      this.#underWay -= 1;
+      this.#bodyBytes -= bodyBytes;
+    };
+  }
+}

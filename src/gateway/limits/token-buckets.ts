@@ -1,0 +1,73 @@
+import type { Clock } from '../../kube/clock.ts';
+import { LruMap } from '../../kube/lru-map.ts';
+
+interface Bucket {
+  tokens: number;
+  /** Monotonic milliseconds at which `tokens` was right. */
+  at: number;
+  isRefusing: boolean;
+}
+
+export interface Taken {
+  readonly allowed: boolean;
+  /** The first refusal since something was allowed. */
+  readonly isFirstRefusal: boolean;
+  readonly remaining: number;
+  /** Until one more is allowed; 0 where one is. */
+  readonly retryAfterMs: number;
+  /** Until as many are allowed at once as ever. */
+  readonly fullAfterMs: number;
+}
+
+export interface TokenBucketOptions {
+  readonly clock: Clock;
+  readonly perSecond: number;
+  /** How many at once, after a quiet time. */
+  readonly burst: number;
+  /** How many names are remembered. Of more, those that were seen longest ago begin anew. */
+  readonly capacity: number;
+}
+
+/** A token bucket for each name. Takes memory for `capacity` of them, whoever asks. */
+export class TokenBuckets {
+  readonly perSecond: number;
+  readonly burst: number;
+  readonly #clock: Clock;
+  readonly #buckets: LruMap<string, Bucket>;
+
+  constructor({ clock, perSecond, burst, capacity }: TokenBucketOptions) {
+    this.perSecond = perSecond;
+    this.burst = burst;
+    this.#clock = clock;
+    this.#buckets = new LruMap(capacity);
+  }
+
+  get size(): number {
+    return this.#buckets.size;
+  }
+
+  take(name: string): Taken {
+    const now = this.#clock.monotonic();
+    const bucket = this.#buckets.get(name) ?? this.#newBucket(name, now);
+    bucket.tokens = Math.min(this.burst, bucket.tokens + ((now - bucket.at) / 1000) * this.perSecond);
+    bucket.at = now;
+    const allowed = bucket.tokens >= 1;
+    const isFirstRefusal = !allowed && !bucket.isRefusing;
+    bucket.isRefusing = !allowed;
+    if (allowed) bucket.tokens -= 1;
+    const msUntil = (tokens: number) => Math.max(0, ((tokens - bucket.tokens) / this.perSecond) * 1000);
+    return {
+      allowed,
+      isFirstRefusal,
+      remaining: Math.floor(bucket.tokens),
+      retryAfterMs: allowed ? 0 : msUntil(1),
+      fullAfterMs: msUntil(this.burst),
+    };
+  }
+
+  #newBucket(name: string, now: number): Bucket {
+    const bucket: Bucket = { tokens: this.burst, at: now, isRefusing: false };
+    this.#buckets.set(name, bucket);
+    return bucket;
+  }
+}

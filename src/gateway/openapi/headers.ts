@@ -1,0 +1,34 @@
+import type { Route } from '../app/route.ts';
+
+const text = (description: string) => ({ description, schema: { type: 'string' } });
+const count = (description: string) => ({ description, schema: { type: 'integer', minimum: 0 } });
+
+/** The headers of answers that clients may rely on. */
+export const responseHeaders = {
+  'X-Request-Id': text("Of the request, to be told to whoever runs the service: the client's own where it is a sane token."),
+  'Retry-After': count('Seconds after which to try again.'),
+  'RateLimit-Policy': text('How many requests the key may make in which time, as in draft-ietf-httpapi-ratelimit-headers.'),
+  RateLimit: text('How many of these are left, and for how long.'),
+  'WWW-Authenticate': text('Bearer.'),
+  Deprecation: text('Since when this is deprecated, RFC 9745.'),
+  Sunset: text('When it was announced to be removed, RFC 8594.'),
+  Link: text('The successor of this.'),
+} as const;
+type Header = keyof typeof responseHeaders;
+
+const statusesOf: Readonly<Partial<Record<Header, readonly number[]>>> = { 'Retry-After': [429, 503], 'WWW-Authenticate': [401] };
+const optionalHeaders: readonly Header[] = ['RateLimit-Policy', 'RateLimit'];
+const legacyHeaders: readonly Header[] = ['Deprecation', 'Sunset', 'Link'];
+
+/** References to the headers that an answer of this status has. */
+export function headersOf(route: Route, status: number): Readonly<Record<string, { readonly $ref: string }>> {
+  const names: readonly Header[] = [
+    'X-Request-Id',
+    ...(['Retry-After', 'WWW-Authenticate'] as const).filter(
+      (name) => statusesOf[name]?.includes(status) === true && route.path !== '/ready',
+    ),
+    ...(route.access !== 'open' && status !== 401 ? optionalHeaders : []),
+    ...(route.deprecated === true ? legacyHeaders : []),
+  ];
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}

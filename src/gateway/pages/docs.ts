@@ -1,0 +1,78 @@
+import type { OpenApiDocument } from '../openapi/document.ts';
+import type { JsonSchema } from '../openapi/components.ts';
+import { escapeHtml, type Page } from './page.ts';
+
+type Operation = OpenApiDocument['paths'][string][string];
+
+const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
+
+/** A link where the schema has a name, a list of such, a type in a word, else all of it. */
+function schemaHtml(schema: JsonSchema): string {
+  const { $ref: reference, type, items } = schema;
+  if (typeof reference === 'string') {
+    const name = escapeHtml(reference.split('/').at(-1) ?? '');
+    return `<a href="#schema-${name}">${name}</a>`;
+  }
+  if (type === 'array' && typeof items === 'object' && items !== null && '$ref' in items) return `list of ${schemaHtml({ ...items })}`;
+  if (Object.keys(schema).every((key) => key === 'type' || key === 'description'))
+    return code(typeof type === 'string' ? type : 'anything');
+  return `<pre>${escapeHtml(JSON.stringify(schema, undefined, 2))}</pre>`;
+}
+
+const contentHtml = (content: Operation['responses'][string]['content']): string =>
+  Object.entries(content)
+    .map(([type, { schema }]) => `<p>${code(type)}</p>${schemaHtml(schema)}`)
+    .join('');
+
+function parametersHtml(parameters: Operation['parameters']): string {
+  if (parameters.length === 0) return '';
+  const rows = parameters.map(
+    ({ name, in: where, required, description = '', schema }) =>
+      `<tr><td>${code(name)}</td><td>${where}${required ? ', required' : ''}</td><td>${escapeHtml(description)} ${schemaHtml(schema)}</td></tr>`,
+  );
+  return `<h4>Parameters</h4><table>${rows.join('')}</table>`;
+}
+
+function operationHtml(method: string, path: string, operation: Operation): string {
+  const name = operation.deprecated === true ? `<del>${code(path)}</del> (deprecated)` : code(path);
+  const responses = Object.entries(operation.responses).map(
+    ([status, { description, content }]) =>
+      `<details><summary>${code(status)} ${escapeHtml(description)}</summary>${contentHtml(content)}</details>`,
+  );
+  return [
+    `<details id="${escapeHtml(operation.operationId)}">`,
+    `<summary><b>${escapeHtml(method)}</b> ${name} ${escapeHtml(operation.summary)}</summary>`,
+    operation.security === undefined ? '' : '<p>Needs no key.</p>',
+    parametersHtml(operation.parameters),
+    operation.requestBody === undefined ? '' : `<h4>Body</h4>${contentHtml(operation.requestBody.content)}`,
+    `<h4>Answers</h4>${responses.join('')}`,
+    '</details>',
+  ].join('');
+}
+
+/** The OpenAPI document as a page, without a script. */
+export function docsPage({ info, servers, paths, components }: OpenApiDocument): Page {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
+  );
+  const byTag = Map.groupBy(operations, ({ operation }) => operation.tags[0] ?? '');
+  const sections = [...byTag].map(
+    ([tag, group]) =>
+      `<h2>${escapeHtml(tag)}</h2>${group.map(({ method, path, operation }) => operationHtml(method, path, operation)).join('')}`,
+  );
+  const schemas = Object.entries(components.schemas).map(
+    ([name, schema]) =>
+      `<details id="schema-${escapeHtml(name)}"><summary>${code(name)}</summary><pre>${escapeHtml(JSON.stringify(schema, undefined, 2))}</pre></details>`,
+  );
+  return {
+    title: `${info.title} ${info.version}`,
+    body: [
+      `<h1>${escapeHtml(info.title)} ${escapeHtml(info.version)}</h1>`,
+      `<p>${escapeHtml(info.description)} This page is made of <a href="openapi.json">openapi.json</a>, for code generators and other tools.</p>`,
+      `<p>Base address: ${servers.map(({ url }) => code(url)).join(', ')}. Send your API key with each request: ${code('Authorization: Bearer co_…')}.</p>`,
+      ...sections,
+      '<h2>Schemas</h2>',
+      ...schemas,
+    ].join('\n'),
+  };
+}

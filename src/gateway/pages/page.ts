@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import type { Route } from '../app/route.ts';
+
+export interface Page {
+  readonly title: string;
+  /** Inside of body. Whatever comes from elsewhere has gone through `escapeHtml`. */
+  readonly body: string;
+  readonly script?: string;
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+export const escapeHtml = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => entities[character] ?? '');
+
+const styles = `
+:root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h2 { margin-top: 2.5rem; }
+code, pre { font: 13px/1.5 ui-monospace, monospace; }
+pre { overflow-x: auto; padding: .75rem; background: color-mix(in srgb, currentcolor 7%, transparent); border-radius: .4rem; }
+details { border-bottom: 1px solid color-mix(in srgb, currentcolor 20%, transparent); padding: .35rem 0; }
+details > :not(summary) { margin-left: 1rem; }
+summary { cursor: pointer; }
+summary b { display: inline-block; min-width: 4.5rem; text-transform: uppercase; }
+del { opacity: .6; }
+table { border-collapse: collapse; width: 100%; }
+td, th { text-align: left; vertical-align: top; padding: .25rem .75rem .25rem 0; }
+dt { opacity: .7; }
+dd { margin: 0 0 .6rem; }
+input { font: inherit; width: 26rem; max-width: 100%; }
+button { font: inherit; }
+`;
+
+const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+/** Nothing from elsewhere, nothing in a frame, and only the very script and styles that stand in the page. */
+const policyOf = (script: string | undefined): string =>
+  [
+    "default-src 'none'",
+    `style-src ${hashOf(styles)}`,
+    ...(script === undefined ? [] : [`script-src ${hashOf(script)}`, "connect-src 'self'", "require-trusted-types-for 'script'"]),
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+
+const htmlOf = ({ title, body, script }: Page): string =>
+  [
+    '<!doctype html>',
+    '<html lang="en">',
+    '<meta charset="utf-8">',
+    '<meta name="viewport" content="width=device-width, initial-scale=1">',
+    `<title>${escapeHtml(title)}</title>`,
+    `<style>${styles}</style>`,
+    `<body>${body}`,
+    ...(script === undefined ? [] : [`<script>${script}</script>`]),
+    '</body></html>',
+    '',
+  ].join('\n');
+
+interface PageRoute {
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly params?: z.ZodType;
+  /** Called once, when the page is first asked for: it is the same for everybody. */
+  readonly page: () => Page;
+}
+
+/** A page for people, without a key. So it shows nothing that needs one. */
+export function pageRoute({ page, ...description }: PageRoute): Route {
+  let made: { readonly body: Buffer; readonly policy: string } | undefined;
+  const make = () => {
+    const { script, ...rest } = page();
+    return { body: Buffer.from(htmlOf(script === undefined ? rest : { ...rest, script })), policy: policyOf(script) };
+  };
+  return {
+    ...description,
+    method: 'get',
+    tag: 'pages',
+    access: 'open',
+    mediaType: 'text/html',
+    answers: { 200: z.string() },
+    handle: ({ response }) => {
+      made ??= make();
+      response.setHeader('content-type', 'text/html; charset=utf-8');
+      response.setHeader('content-length', made.body.length);
+      response.setHeader('content-security-policy', made.policy);
+      response.setHeader('x-frame-options', 'DENY');
+      response.setHeader('referrer-policy', 'no-referrer');
+      response.setHeader('cross-origin-opener-policy', 'same-origin');
+      response.setHeader('cache-control', 'no-cache');
+      response.end(made.body);
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { keyRoute, type Route } from '../app/route.ts';
+import type { GitDirectory } from '../git/directory.ts';
+import type { GitHosts } from '../git/typed-names.ts';
+import { pageSchema } from '../views/schemas.ts';
+import { paging } from './fields.ts';
+
+const tag = 'git';
+
+const search = z.object({
+  provider: z.string().max(64).optional().meta({ description: 'By default the first one that is configured.' }),
+  query: z.string().max(2048).default(''),
+  limit: paging.limit,
+});
+const repositorySchema = z.object({
+  id: z.string(),
+  full_name: z.string(),
+  git_provider: z.string(),
+  is_public: z.boolean(),
+  main_branch: z.string(),
+});
+const branchSchema = z.object({ name: z.string(), commit_sha: z.string(), protected: z.boolean() });
+
+export interface GitRouteOptions {
+  readonly hosts: GitHosts;
+  readonly directory: GitDirectory;
+}
+
+export const gitRoutes = ({ hosts, directory }: GitRouteOptions): readonly Route[] => {
+  const [first = ''] = Object.keys(hosts);
+  return [
+    keyRoute({
+      method: 'get',
+      path: '/api/v1/git/repositories/search',
+      operationId: 'searchRepositories',
+      tag,
+      summary: 'Repositories on the configured git hosts by name or URL',
+      query: search,
+      answers: { 200: pageSchema(repositorySchema) },
+      handle: async ({ owner, query: { provider = first, query, limit } }) => {
+        const found = await directory.repositories({ owner, provider, query, limit });
+        const items = found.map(({ name, isPublic, defaultBranch }) => ({
+          id: name,
+          full_name: name,
+          git_provider: provider,
+          is_public: isPublic,
+          main_branch: defaultBranch,
+        }));
+        return { json: { items, next_page_id: null } };
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: '/api/v1/git/branches/search',
+      operationId: 'searchBranches',
+      tag,
+      summary: 'Branches of a repository',
+      query: search.extend({ repository: z.string().max(255) }),
+      answers: { 200: pageSchema(branchSchema) },
+      handle: async ({ owner, query: { provider = first, repository, query, limit } }) => {
+        const names = await directory.branches({ owner, provider, repository, query, limit });
+        return { json: { items: names.map((name) => ({ name, commit_sha: '', protected: false })), next_page_id: null } };
+      },
+    }),
+  ];
+};

@@ -1,0 +1,80 @@
+import { ProblemError } from '../../../src/gateway/errors/problem-error.ts';
+import { LoadGuard } from '../../../src/gateway/limits/load-guard.ts';
+import type { Clock } from '../../../src/kube/clock.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const metrics = createMetrics();
+/** What is answered: nothing where it is let in. */
+function refusalOf(enter: () => unknown): string | undefined {
+  try {
+    enter();
+    return undefined;
+  } catch (error) {
+    return error instanceof ProblemError ? `${error.status} ${error.code} ${error.headers['retry-after'] ?? ''}` : String(error);
+  }
+}
+
+describe('the guard against overload', () => {
+  it('counts what is under way, and refuses writes before reads', () => {
+    const guard = new LoadGuard({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
+    const leave = [guard.enter('writes', 0), guard.enter('writes', 0), guard.enter('reads', 0)];
+    expect(refusalOf(() => guard.enter('writes', 0))).toBe('503 overloaded 2');
+    leave.push(guard.enter('reads', 0));
+    expect(refusalOf(() => guard.enter('reads', 0))).toBe('503 overloaded 1');
+    for (const end of [...leave, ...leave]) end();
+    expect(guard.underWay).toBe(0);
+    guard.enter('writes', 0)();
+  });
+
+  it('bounds the memory of bodies, but refuses no request without one', () => {
+    const guard = new LoadGuard({ load: {}, clock: new VirtualClock(), metrics });
+    const mebibyte = 1024 * 1024;
+    const leave = Array.from({ length: 64 }, () => guard.enter('writes', mebibyte));
+    expect(refusalOf(() => guard.enter('writes', 1))).toBe('503 overloaded 2');
+    guard.enter('writes', 0)();
+    leave[0]?.();
+    guard.enter('writes', mebibyte);
+  });
+
+  /** A clock whose timers fire late by as much as the test says. */
+  class BusyClock extends VirtualClock {
+    lateMs = 0;
+    override after(delayMs: number, callback: () => void): ReturnType<Clock['after']> {
+      return super.after(delayMs + this.lateMs, callback);
+    }
+  }
+
+  it.each([
+    [0, 'nothing', []],
+    [400, 'nothing', []],
+    [600, 'writes', ['writes']],
+    [2500, 'everything', ['writes', 'reads']],
+  ] as const)('refuses, with an event loop that is %i ms late, %s', async (lateMs, _what, refused) => {
+    const clock = new BusyClock();
+    clock.lateMs = lateMs;
+    const guard = new LoadGuard({ load: { maxDelayMs: 500 }, clock, metrics });
+    guard.start();
+    await clock.advance(4 * (lateMs + 50));
+    const isRefused = (kind: 'reads' | 'writes') => refusalOf(() => guard.enter(kind, 0)()) !== undefined;
+    expect((['writes', 'reads'] as const).filter(isRefused)).toEqual(refused);
+    clock.lateMs = 0;
+    await clock.advance(lateMs + 500);
+    expect((['writes', 'reads'] as const).filter(isRefused)).toEqual([]);
+    guard.stop();
+    expect(clock.timers).toBe(0);
+  });
+
+  it('takes a single pause for none', async () => {
+    const clock = new BusyClock();
+    const guard = new LoadGuard({ load: { maxDelayMs: 500 }, clock, metrics });
+    guard.start();
+    await clock.advance(200);
+    clock.lateMs = 5000;
+    await clock.advance(50);
+    clock.lateMs = 0;
+    await clock.advance(5050);
+    guard.enter('writes', 0)();
+    guard.stop();
+  });
+});
