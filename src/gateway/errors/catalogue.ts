@@ -13,6 +13,7 @@ export const problems = {
   'legacy-api-removed': { status: 410, title: 'The legacy interface is switched off' },
   'body-too-large': { status: 413, title: 'The body is too large' },
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
+  'idempotency-key-reused': { status: 422, title: 'The idempotency key belongs to another request' },
   'invalid-request': { status: 422, title: 'The request is not valid' },
   'quota-exceeded': { status: 429, title: 'No room under the quota' },
   internal: { status: 500, title: 'Internal error' },

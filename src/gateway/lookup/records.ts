@@ -1,6 +1,6 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -68,6 +68,17 @@ export class Records {
     const cached = this.#caches.templates.store.get(this.#namespace, name);
     const template = cached ?? (await this.#read(sandboxTemplates, name));
     return template !== undefined && isLive(template) ? template : undefined;
+  }
+
+  /**
+   * The sandbox that a conversation has started in. Where the cache does not have it and the operator does not say that it is gone,
+   * the API server is asked: the one cache may be behind the other.
+   */
+  async sandboxOf(conversation: Conversation): Promise<Sandbox | undefined> {
+    const { sandboxName, sandboxStatus } = conversation.status ?? {};
+    const cached = this.sandboxNamed(sandboxName);
+    if (cached !== undefined || sandboxName === undefined || sandboxStatus === 'MISSING') return cached;
+    return startStatusOf(conversation) === 'READY' ? this.#read(sandboxes, sandboxName) : undefined;
   }
 
   /** The sandbox that a conversation names, from the cache alone. */

@@ -6,7 +6,7 @@ import { componentSchemas, schemaOf, type JsonSchema } from './components.ts';
 
 const json = (schema: z.ZodType, io: 'input' | 'output') => ({ 'application/json': { schema: schemaOf(schema, io) } });
 
-function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query') {
+function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | 'header') {
   if (schema === undefined) return [];
   const { properties = {}, required = [] } = schemaOf(schema, 'input') as {
     readonly properties?: Readonly<Record<string, JsonSchema>>;
@@ -22,10 +22,10 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query') {
 }
 
 /** What every endpoint may answer beside what it says itself. */
-function commonProblems({ access, params, query, body }: Route): readonly ProblemCode[] {
+function commonProblems({ access, params, query, headers, body }: Route): readonly ProblemCode[] {
   return [
     ...(access === 'key' ? (['unauthorized', 'unavailable', 'internal'] as const) : []),
-    ...(params !== undefined || query !== undefined || body !== undefined ? (['invalid-request'] as const) : []),
+    ...([params, query, headers, body].some((schema) => schema !== undefined) ? (['invalid-request'] as const) : []),
     ...(body === undefined ? [] : (['malformed-json', 'body-too-large', 'unsupported-media-type'] as const)),
   ];
 }
@@ -51,7 +51,7 @@ const operationOf = (route: Route) => ({
   summary: route.summary,
   ...(route.deprecated === true ? { deprecated: true } : {}),
   ...(route.access === 'open' ? { security: [] } : {}),
-  parameters: [...parametersOf(route.params, 'path'), ...parametersOf(route.query, 'query')],
+  parameters: [...parametersOf(route.params, 'path'), ...parametersOf(route.query, 'query'), ...parametersOf(route.headers, 'header')],
   ...(route.body === undefined ? {} : { requestBody: { required: true, content: json(route.body, 'input') } }),
   responses: responsesOf(route),
 });

@@ -11,5 +11,5 @@ export async function requestResume({ client, clock, feeds }: Services, namespac
     metadata: { annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
     spec: { replicas: 1 },
   });
-  await feeds.sandboxes.settled(name, (seen) => seen?.metadata.resourceVersion === updated.metadata.resourceVersion);
+  await feeds.sandboxes.shows(updated);
 }

@@ -10,6 +10,7 @@ import type { Services } from '../app/services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { chosenIdAnnotation } from '../views/start-request.ts';
 import { compact } from './compact.ts';
+import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from './quota.ts';
 import { requestResume } from './resume.ts';
 import type { StartRequest } from './schemas.ts';
@@ -81,22 +82,43 @@ function specOf(owner: string, request: StartRequest, { templateName, sandboxNam
   };
 }
 
+interface Place {
+  readonly name: string;
+  /** A conversation that is there already: it is the answer, or in the way. */
+  readonly present?: Conversation | undefined;
+}
+
+async function placeFor(services: Services, owner: string, request: StartRequest, idempotencyKey: string | undefined): Promise<Place> {
+  const { conversation_id: chosen } = request;
+  if (chosen !== undefined) return { name: chosen, present: await services.records.conversation(owner, chosen) };
+  if (idempotencyKey !== undefined) return placeOf(services, owner, idempotencyKey);
+  return { name: newUuid(services.clock.now(), services.random) };
+}
+
+const taken = (request: StartRequest): ProblemError =>
+  request.conversation_id === undefined
+    ? new ProblemError('idempotency-key-reused', 'Another request was made with this Idempotency-Key within the last 24 hours.')
+    : new ProblemError('conversation-id-taken', 'A conversation with this id was started by another request.');
+
 /**
- * Stores a conversation; everything else follows from that. The same id with an equal request gives the conversation that is
- * there already. A create without an answer counts as done when a read then shows the conversation.
+ * Stores a conversation; everything else follows from that. The same id, or the same idempotency key, with an equal request gives
+ * the conversation that is there already. A create without an answer counts as done when a read then shows the conversation.
  */
-export async function startConversation(services: Services, owner: string, request: StartRequest): Promise<Conversation> {
-  const { client, namespace, clock, random, feeds } = services;
+export async function startConversation(
+  services: Services,
+  owner: string,
+  request: StartRequest,
+  idempotencyKey?: string,
+): Promise<Conversation> {
+  const { client, namespace, feeds } = services;
   const hash = hashOf(request);
-  const id = request.conversation_id ?? newUuid(clock.now(), random);
   const isOurs = ({ metadata, spec }: Conversation) =>
     spec.owner === owner && metadata.deletionTimestamp === undefined && metadata.annotations?.[requestHashAnnotation] === hash;
 
-  if (request.conversation_id !== undefined) {
-    // A repetition finds its conversation even when what it refers to is gone by now.
-    const present = await services.records.conversation(owner, id);
-    if (present !== undefined && isOurs(present)) return present;
-  }
+  // A repetition finds its conversation even when what it refers to is gone by now.
+  const { name: id, present: known } = await placeFor(services, owner, request, idempotencyKey);
+  if (known !== undefined && isOurs(known)) return known;
+  if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
   if (references.sandboxName === undefined || references.paused) refuseOverQuota(services, owner);
   const spec = specOf(owner, request, references);
@@ -117,7 +139,7 @@ export async function startConversation(services: Services, owner: string, reque
     if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
     const present = await find(services, id);
     if (present === undefined) throw unavailable(undefined, error);
-    if (!isOurs(present)) throw new ProblemError('conversation-id-taken', 'A conversation with this id was started by another request.');
+    if (!isOurs(present)) throw taken(request);
     created = present;
   }
   await feeds.conversations.settled(id, (conversation) => conversation !== undefined);

@@ -62,7 +62,7 @@ function recordingLogger(lines: LogLine[], bound: LogFields = {}): Logger {
 
 /** A gateway on a fake API server, with a key for alice and one for bob, and a template named default. */
 export class TestGateway {
-  readonly client = new FakeKubeClient();
+  readonly client: FakeKubeClient;
   readonly log: LogLine[] = [];
   readonly metrics = createMetrics();
   readonly keys = new SandboxKeys([Buffer.alloc(32, 7)]);
@@ -72,7 +72,8 @@ export class TestGateway {
   bob = '';
   port = 0;
 
-  private constructor(overrides: Partial<GatewayOptions>) {
+  private constructor(overrides: Partial<GatewayOptions>, client = new FakeKubeClient()) {
+    this.client = client;
     this.caches = makeCaches(this.client);
     this.gateway = createGateway({
       client: this.client,
@@ -128,6 +129,21 @@ export class TestGateway {
       throw error;
     }
     return test;
+  }
+
+  /** Another replica: on the same API server, with caches of its own. */
+  async replica(overrides: Partial<GatewayOptions> = {}): Promise<TestGateway> {
+    const test = new TestGateway(overrides, this.client);
+    test.alice = this.alice;
+    test.bob = this.bob;
+    await test.sync();
+    ({ port: test.port } = await test.gateway.listen());
+    return test;
+  }
+
+  /** From now on its caches stay as they are, as where a watch has fallen silent. */
+  async fallBehind(): Promise<void> {
+    await Promise.all(Object.values(this.caches).map((cache) => cache.stop()));
   }
 
   async sync(): Promise<void> {
