@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import express from 'express';
+import { AgentEvents } from '../agent/events.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { sleep, type Clock } from '../kube/clock.ts';
@@ -22,6 +23,7 @@ import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
+import { eventRoutes } from './v1/events.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
@@ -77,6 +79,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
   };
   const streams = new OpenStreams();
+  const events = new AgentEvents();
   const services: Services = {
     client,
     namespace,
@@ -86,11 +89,14 @@ export function createGateway(options: GatewayOptions): Gateway {
     feeds,
     exposure: options.exposeAgents === true ? exposedBy({ publicUrl, keys: options.keys, logger }) : nothingExposed,
     streams,
+    keys: options.keys,
+    events,
   };
   const began = clock.monotonic();
   const documented = [
     ...conversationRoutes(services),
     ...startTaskRoutes(services),
+    ...eventRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSpecRoutes(services),
     ...accountRoutes,
@@ -121,6 +127,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     await closeServer(server, clock, graceMs);
     feeds.conversations.close();
     feeds.sandboxes.close();
+    await events.close();
   };
   return {
     routes,

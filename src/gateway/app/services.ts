@@ -1,3 +1,5 @@
+import type { AgentEvents } from '../../agent/events.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import type { Conversation } from '../../resources/conversation.ts';
@@ -17,5 +19,7 @@ export interface Services {
   readonly records: Records;
   readonly feeds: { readonly conversations: ObjectFeed<Conversation>; readonly sandboxes: ObjectFeed<Sandbox> };
   readonly exposure: Exposure;
+  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly events: Pick<AgentEvents, 'search' | 'count'>;
   readonly streams: OpenStreams;
 }

@@ -15,6 +15,7 @@ export const problems = {
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'idempotency-key-reused': { status: 422, title: 'The idempotency key belongs to another request' },
   'invalid-request': { status: 422, title: 'The request is not valid' },
+  'message-queue-full': { status: 429, title: 'Too many messages wait for the agent' },
   'quota-exceeded': { status: 429, title: 'No room under the quota' },
   internal: { status: 500, title: 'Internal error' },
   unavailable: { status: 503, title: 'Temporarily unavailable' },

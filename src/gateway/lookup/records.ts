@@ -1,11 +1,11 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
 import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { inNamespace, type Cache, type Caches } from './cache.ts';
+import { findStored } from './find-stored.ts';
 
 /** A DNS-1123 subdomain. What is none can't be the name of anything, and never gets into a URL. */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
@@ -142,12 +142,7 @@ export class Records {
 
   async #read<T extends KubeObject>(resource: ResourceDefinition<T>, name: string): Promise<T | undefined> {
     if (!objectName.test(name)) return undefined;
-    try {
-      return await this.#client.get(resource, this.#namespace, name);
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    return findStored(this.#client, resource, this.#namespace, name);
   }
 }
 

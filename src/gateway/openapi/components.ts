@@ -11,7 +11,9 @@ import {
   startTaskPage,
   successSchema,
 } from '../v1/answers.ts';
-import { startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
+import { eventPage } from '../v1/events.ts';
+import { resumeRequestSchema, sendMessageSchema, startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
+import { sentSchema } from '../v1/send-message.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
 import { conversationSchema } from '../views/conversation.ts';
 import { quotaSchema } from '../views/quota.ts';
@@ -36,12 +38,16 @@ const answers = {
   SandboxSpecPage: sandboxSpecPage,
   Quota: quotaSchema,
   Success: successSchema,
+  Sent: sentSchema,
+  EventPage: eventPage,
   LegacyStart: legacyStartAnswer,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
 const requests = {
   StartRequest: startRequestSchema,
   UpdateRequest: updateRequestSchema,
+  MessageRequest: sendMessageSchema,
+  ResumeRequest: resumeRequestSchema,
   LegacyStartRequest: legacyStartSchema,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 

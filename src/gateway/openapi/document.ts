@@ -33,7 +33,7 @@ function commonProblems({ access, params, query, headers, body }: Route): readon
 function responsesOf(route: Route) {
   const answers = Object.entries(route.answers).map(([status, schema]) => [
     status,
-    { description: status === '200' ? 'Success' : 'Not at the moment', content: json(schema, 'output') },
+    { description: status.startsWith('2') ? 'Success' : 'Not at the moment', content: json(schema, 'output') },
   ]);
   const byStatus = Map.groupBy(new Set([...commonProblems(route), ...(route.problems ?? [])]), (code) => problems[code].status);
   const failures = [...byStatus].map(([status, codes]) => [
@@ -52,7 +52,7 @@ const operationOf = (route: Route) => ({
   ...(route.deprecated === true ? { deprecated: true } : {}),
   ...(route.access === 'open' ? { security: [] } : {}),
   parameters: [...parametersOf(route.params, 'path'), ...parametersOf(route.query, 'query'), ...parametersOf(route.headers, 'header')],
-  ...(route.body === undefined ? {} : { requestBody: { required: true, content: json(route.body, 'input') } }),
+  ...(route.body === undefined ? {} : { requestBody: { required: !route.body.safeParse({}).success, content: json(route.body, 'input') } }),
   responses: responsesOf(route),
 });
 

@@ -21,6 +21,7 @@ import {
   type UpdateRequest,
 } from './schemas.ts';
 import { filterConversations, searchConversations } from './search.ts';
+import { sendMessageRoute } from './send-message.ts';
 import { startConversation } from './start.ts';
 import { streamStart } from './stream-start.ts';
 
@@ -136,6 +137,7 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
       return success;
     },
   }),
+  sendMessageRoute(services),
 ];
 
 const maxAttempts = 5;

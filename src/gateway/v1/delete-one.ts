@@ -1,6 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { TransportError, isConflict, isNotFound } from '../../kube/errors.ts';
 import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
+import { findStored } from '../lookup/find-stored.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 
 interface Deletion<T extends KubeObject> {
@@ -22,17 +23,10 @@ export async function deleteOne<T extends KubeObject>({ client, resource, feed, 
   } catch (error) {
     // Without an answer it may have been done all the same.
     const done =
-      isNotFound(error) || isConflict(error) || (error instanceof TransportError && isGone(await find(client, resource, object)));
+      isNotFound(error) ||
+      isConflict(error) ||
+      (error instanceof TransportError && isGone(await findStored(client, resource, namespace, name)));
     if (!done) throw error;
   }
   await feed.settled(name, isGone);
-}
-
-async function find<T extends KubeObject>(client: KubeClient, resource: ResourceDefinition<T>, { metadata }: T): Promise<T | undefined> {
-  try {
-    return await client.get(resource, metadata.namespace ?? '', metadata.name);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }

@@ -12,9 +12,9 @@ import { sandboxRecord, sandboxSchema } from '../views/sandbox.ts';
 import { sandboxList, sandboxPage, success, successSchema } from './answers.ts';
 import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
-import { idQuery, pageQuery, sandboxParams, sandboxStartQuery } from './schemas.ts';
+import { idQuery, pageQuery, resumeRequestSchema, sandboxParams, sandboxStartQuery } from './schemas.ts';
 import { refuseOverQuota } from './quota.ts';
-import { requestResume } from './resume.ts';
+import { requestResume, requestRun } from './resume.ts';
 
 const base = '/api/v1/sandboxes';
 const tag = 'sandboxes';
@@ -94,14 +94,15 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     path: `${base}/{id}/resume`,
     operationId: 'resumeSandbox',
     tag,
-    summary: 'Resume a paused sandbox',
+    summary: 'Resume a paused sandbox; after a pause by its owner its agent stays paused unless it is to run',
     params: sandboxParams,
+    body: resumeRequestSchema,
     answers: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict', 'quota-exceeded'],
-    handle: async ({ owner, params, about }) => {
+    handle: async ({ owner, params, body, about }) => {
       const { name, namespace } = await changeable(services, owner, params.id, about);
       if (viewOfSandbox(services.records.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
-      await requestResume(services, namespace, name);
+      await (body.run === true ? requestRun : requestResume)(services, namespace, name);
       return success;
     },
   }),

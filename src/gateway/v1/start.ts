@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { TransportError, isAlreadyExists, isNotFound } from '../../kube/errors.ts';
-import { conversations, type Conversation, type ConversationSpec, type Message } from '../../resources/conversation.ts';
+import { TransportError, isAlreadyExists } from '../../kube/errors.ts';
+import { conversations, type Conversation, type ConversationSpec } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '../../resources/ids.ts';
 import type { NewObject } from '../../resources/object.ts';
@@ -8,12 +8,13 @@ import { defaultTemplateName } from '../../resources/sandbox-template.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { findStored } from '../lookup/find-stored.ts';
 import { chosenIdAnnotation } from '../views/start-request.ts';
 import { compact } from './compact.ts';
 import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from './quota.ts';
 import { requestResume } from './resume.ts';
-import type { StartRequest } from './schemas.ts';
+import { messageOf, type StartRequest } from './schemas.ts';
 
 /** SHA-256 of the request that made a conversation: tells whether the same start is asked for again. */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
@@ -21,14 +22,6 @@ export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 /** Independent of the order of the fields and of unknown ones, since the schema has put them in its own. */
 const hashOf = ({ conversation_id: _id, ...request }: StartRequest): string =>
   createHash('sha256').update(JSON.stringify(request)).digest('hex');
-
-const messageOf = (message: NonNullable<StartRequest['initial_message']>): Message => ({
-  role: message.role,
-  content: message.content.map((part) =>
-    part.type === 'text' ? { type: part.type, text: part.text } : { type: part.type, imageUrls: part.image_urls },
-  ),
-  run: message.run,
-});
 
 /** The names that a request's ids stand for, once it is known that the owner may use them. */
 interface References {
@@ -137,7 +130,7 @@ export async function startConversation(
     created = await client.create(conversations, object);
   } catch (error) {
     if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
-    const present = await find(services, id);
+    const present = await findStored(client, conversations, namespace, id);
     if (present === undefined) throw unavailable(undefined, error);
     if (!isOurs(present)) throw taken(request);
     created = present;
@@ -145,13 +138,4 @@ export async function startConversation(
   await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
   if (references.paused && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
   return created;
-}
-
-async function find({ client, namespace }: Services, name: string): Promise<Conversation | undefined> {
-  try {
-    return await client.get(conversations, namespace, name);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }
