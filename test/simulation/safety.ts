@@ -48,6 +48,8 @@ export class Safety {
   /** The sandbox that has heard a first message, by the uid of the conversation. */
   readonly #heard = new Map<string, number>();
   readonly #resumedAt = new Map<string, number>();
+  /** Of every sandbox there ever was: its agent may hear something while it goes, when another conversation of that id is there. */
+  readonly #owners = new Map<string, Sandbox['metadata']['ownerReferences']>();
   /** What has been sent, by its text: each text is sent once. */
   readonly #sent = new Map<string, { readonly uid: string; readonly number: number }>();
   /** Up to which number the agent has been told, by the uid of the conversation. */
@@ -127,6 +129,7 @@ export class Safety {
 
   #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
     const { name, uid } = sandbox.metadata;
+    this.#owners.set(uid, sandbox.metadata.ownerReferences);
     const same = before?.metadata.uid === uid;
     if (same && type !== 'DELETED' && this.#options.isOperator(actor) && JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec))
       throw new Violation('the system leaves the spec alone', `${actor} changed the spec of ${name}`);
@@ -222,9 +225,7 @@ export class Safety {
   /** An agent has stored a conversation with its first message. */
   heard(process: AgentProcess, conversationId: string): void {
     // The conversation that the sandbox was made for; of a sandbox that is shared, the present one of that id.
-    const owner = this.#options.cluster
-      .sandboxOf(process.sandboxUid)
-      ?.metadata.ownerReferences?.find(({ name }) => name === conversationId)?.uid;
+    const owner = this.#owners.get(process.sandboxUid)?.find(({ name }) => name === conversationId)?.uid;
     const uid =
       owner ??
       this.#options.cluster.conversations.find(({ metadata }) => metadata.name === conversationId)?.metadata.uid ??

@@ -57,6 +57,12 @@ describe('the whole product while people send messages', () => {
     },
     timeoutMs,
   );
+
+  it(
+    'hears it of the right conversation when one of the same id was deleted (seed 62)',
+    () => mustBeClean({ seed: 62, faults: 'of leaders', letters: true }),
+    timeoutMs,
+  );
 });
 
 describe('a seed', () => {
