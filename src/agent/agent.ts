@@ -182,6 +182,13 @@ export interface AgentClient {
   ): Promise<{ readonly started: boolean }>;
   /** The user's messages, newest first; at most `limit` (up to 100). */
   userMessages(endpoint: AgentEndpoint, id: string, limit: number, options?: AgentCallOptions): Promise<readonly AgentUserMessage[]>;
+  /** The user's messages that came after this one, or all of them, oldest first; at most 200. */
+  userMessagesAfter(
+    endpoint: AgentEndpoint,
+    id: string,
+    after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined,
+    options?: AgentCallOptions,
+  ): Promise<readonly AgentUserMessage[]>;
   /**
    * Why the last run failed. Undefined for a conversation in status `error` means that the agent was killed during the run, which
    * `run` continues.

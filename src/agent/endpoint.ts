@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import type { Sandbox } from '../resources/sandbox.ts';
 import type { AgentEndpoint } from './agent.ts';
 import type { SandboxKeys } from './keys.ts';
@@ -5,9 +6,9 @@ import type { SandboxKeys } from './keys.ts';
 export const defaultAgentPort = 8000;
 
 /** How to reach the agent of a sandbox; undefined while it has no pod with an address. The address comes from the resource alone. */
-export function agentEndpointOf(sandbox: Sandbox, keys: SandboxKeys): AgentEndpoint | undefined {
+export function agentEndpointOf(sandbox: Sandbox, keys: Pick<SandboxKeys, 'sessionKey'>): AgentEndpoint | undefined {
   const { podIP, agentPort, masterKeyId } = sandbox.status ?? {};
-  if (podIP === undefined) return undefined;
+  if (podIP === undefined || isIP(podIP) === 0) return undefined;
   const host = podIP.includes(':') ? `[${podIP}]` : podIP;
   return {
     baseUrl: `http://${host}:${agentPort ?? defaultAgentPort}`,

@@ -1,18 +1,25 @@
+import type { Readable } from 'node:stream';
 import { Agent, request, type Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { AgentError, type AgentErrorCode } from './errors.ts';
 import { errorBodySchema } from './wire.ts';
 
-export interface AgentRequest<T> {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+export interface AgentReading {
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number>>;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: unknown;
-  readonly answer: z.ZodType<T>;
   readonly timeoutMs: number;
-  readonly maxBodyBytes?: number;
   readonly signal?: AbortSignal | undefined;
+}
+
+interface Sending extends AgentReading {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly body?: unknown;
+}
+
+export interface AgentRequest<T> extends Sending {
+  readonly answer: z.ZodType<T>;
+  readonly maxBodyBytes?: number;
 }
 
 export interface AgentAnswer<T> {
@@ -71,7 +78,24 @@ export class AgentHttp {
     return this.#dispatcher.destroy();
   }
 
-  async #callOnce<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
+  /** The body of a 2xx answer with JSON, as it comes; the deadline is for all of it. Who takes it reads or destroys it. */
+  async open(baseUrl: string, options: AgentReading): Promise<Readable> {
+    const { response, deadline } = await this.#send(baseUrl, { ...options, method: 'GET' });
+    try {
+      const { statusCode: status, headers, body } = response;
+      if (status < 200 || status > 299) throw errorOf(status, await readBounded(body, defaultMaxBodyBytes));
+      if (!String(headers['content-type']).startsWith('application/json')) {
+        // It ends with an error then, which is nobody's.
+        body.on('error', () => undefined).destroy();
+        throw new AgentError('malformed', 'The agent answered with something unexpected.', { status });
+      }
+      return body;
+    } catch (error) {
+      throw failureOf(error, options, deadline);
+    }
+  }
+
+  async #send(baseUrl: string, options: Sending) {
     const url = new URL(options.path, baseUrl);
     for (const [name, value] of Object.entries(options.query ?? {})) url.searchParams.set(name, String(value));
     const deadline = AbortSignal.timeout(options.timeoutMs);
@@ -88,6 +112,15 @@ export class AgentHttp {
         body: options.body === undefined ? null : JSON.stringify(options.body),
         signal,
       });
+      return { response, deadline };
+    } catch (error) {
+      throw failureOf(error, options, deadline);
+    }
+  }
+
+  async #callOnce<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
+    const { response, deadline } = await this.#send(baseUrl, options);
+    try {
       const text = await readBounded(response.body, options.maxBodyBytes ?? defaultMaxBodyBytes);
       const status = response.statusCode;
       if (status < 200 || status > 299) throw errorOf(status, text);
@@ -97,15 +130,17 @@ export class AgentHttp {
       }
       return { status, body: parsed.data, dateMs: dateOf(response.headers['date']) };
     } catch (error) {
-      if (error instanceof AgentError) throw error;
-      if (options.signal?.aborted === true) throw new AgentError('aborted', 'The call to the agent was given up.', { cause: error });
-      if (deadline.aborted) {
-        throw new AgentError('timeout', `The agent did not answer within ${options.timeoutMs / 1000} s.`, { cause: error });
-      }
-      if (notConnected.has(systemCodeOf(error))) throw new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
-      throw new AgentError('connection-lost', 'The connection to the agent broke.', { cause: error });
+      throw failureOf(error, options, deadline);
     }
   }
+}
+
+function failureOf(error: unknown, { signal, timeoutMs }: Pick<AgentReading, 'signal' | 'timeoutMs'>, deadline: AbortSignal): AgentError {
+  if (error instanceof AgentError) return error;
+  if (signal?.aborted === true) return new AgentError('aborted', 'The call to the agent was given up.', { cause: error });
+  if (deadline.aborted) return new AgentError('timeout', `The agent did not answer within ${timeoutMs / 1000} s.`, { cause: error });
+  if (notConnected.has(systemCodeOf(error))) return new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
+  return new AgentError('connection-lost', 'The connection to the agent broke.', { cause: error });
 }
 
 async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {

@@ -16,7 +16,7 @@ import type {
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
 import { AgentError } from './errors.ts';
 import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
-import { commandResultOf, contentOf, conversationOf, createBodyOf, maxDetailCharacters, uidTag } from './openhands-mapping.ts';
+import { commandResultOf, contentOf, conversationOf, createBodyOf, maxDetailCharacters, uidTag, userMessageOf } from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
 export interface OpenHandsClientOptions {
@@ -39,6 +39,8 @@ const maxCommandAnswerBytes = 16 * 1024 * 1024;
 /** A hundred conversations of a rich agent do not fit into 1 MiB. */
 const maxPageBytes = 16 * 1024 * 1024;
 const maxPages = 20;
+/** Of messages, each of which may be large. */
+const messagesPerPage = 10;
 
 type Call<T> = Omit<AgentRequest<T>, 'timeoutMs' | 'signal'> & { readonly timeoutMs?: number };
 
@@ -228,11 +230,38 @@ export class OpenHandsClient implements AgentClient {
       answer: wire.messageEventsSchema,
       maxBodyBytes: maxPageBytes,
     });
-    return body.items.map((event) => ({
-      id: event.id,
-      timestamp: event.timestamp,
-      text: event.llm_message.content.map(({ text }) => text ?? '').join('\n'),
-    }));
+    return body.items.map(userMessageOf);
+  }
+
+  async userMessagesAfter(
+    endpoint: AgentEndpoint,
+    id: string,
+    after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined,
+    options: AgentCallOptions = {},
+  ): Promise<readonly AgentUserMessage[]> {
+    const messages: AgentUserMessage[] = [];
+    let pageId: string | undefined;
+    for (let page = 0; page < maxPages; page += 1) {
+      const { body } = await this.#call(endpoint, options, {
+        method: 'GET',
+        path: `${pathOf(id)}/events/search`,
+        query: {
+          kind: 'MessageEvent',
+          source: 'user',
+          sort_order: 'TIMESTAMP',
+          limit: messagesPerPage,
+          ...(after === undefined ? {} : { timestamp__gte: after.timestamp }),
+          ...(pageId === undefined ? {} : { page_id: pageId }),
+        },
+        answer: wire.messageEventsSchema,
+        maxBodyBytes: maxPageBytes,
+      });
+      messages.push(...body.items.map(userMessageOf));
+      pageId = body.next_page_id ?? undefined;
+      if (pageId === undefined) break;
+    }
+    // The agent's times may be equal; the order is its own.
+    return messages.slice(messages.findIndex((message) => message.id === after?.id) + 1);
   }
 
   async lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {

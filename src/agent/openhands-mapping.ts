@@ -1,9 +1,9 @@
 import type { z } from 'zod';
 import { executionStatuses, type ExecutionStatus } from '../resources/conversation.ts';
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
-import type { AgentCommandResult, AgentContent, AgentConversation, AgentMetrics, NewAgentConversation } from './agent.ts';
+import type { AgentCommandResult, AgentContent, AgentConversation, AgentMetrics, AgentUserMessage, NewAgentConversation } from './agent.ts';
 import { AgentError } from './errors.ts';
-import type { ConversationInfo, commandOutputSchema } from './wire.ts';
+import type { ConversationInfo, commandOutputSchema, messageEventsSchema } from './wire.ts';
 
 export const maxDetailCharacters = 2048;
 const maxKeptOutput = 64 * 1024;
@@ -93,3 +93,9 @@ export function commandResultOf(
 }
 
 const tailOf = (text: string): string => (text.length <= maxKeptOutput ? text : `… ${text.slice(-maxKeptOutput)}`);
+
+export const userMessageOf = ({ id, timestamp, llm_message }: z.output<typeof messageEventsSchema>['items'][number]): AgentUserMessage => ({
+  id,
+  timestamp,
+  text: llm_message.content.map(({ text }) => text ?? '').join('\n'),
+});

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import express from 'express';
+import { AgentEvents } from '../agent/events.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { sleep, type Clock } from '../kube/clock.ts';
@@ -29,6 +30,7 @@ import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
+import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
@@ -104,6 +106,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
   };
   const streams = new OpenStreams();
+  const events = new AgentEvents();
   const services: Services = {
     client,
     namespace,
@@ -113,12 +116,15 @@ export function createGateway(options: GatewayOptions): Gateway {
     feeds,
     exposure: options.exposeAgents === true ? exposedBy({ publicUrl, keys: options.keys, logger }) : nothingExposed,
     streams,
+    keys: options.keys,
+    events,
   };
   const { gitHosts = {} } = options;
   const began = clock.monotonic();
   const documented = [
     ...conversationRoutes(services),
     ...startTaskRoutes(services),
+    ...eventRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSpecRoutes(services),
     ...accountRoutes,
@@ -171,6 +177,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     await closeServer(server, clock, graceMs);
     load.stop();
     for (const feed of Object.values(feeds)) feed.close();
+    await events.close();
   };
   return {
     routes,

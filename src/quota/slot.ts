@@ -1,5 +1,5 @@
 import { findCondition, isTrue } from '../resources/conditions.ts';
-import { isStartOver, startStatusOf, type Conversation } from '../resources/conversation.ts';
+import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../resources/conversation.ts';
 import {
   SandboxCondition,
   SandboxReason,
@@ -136,10 +136,16 @@ function expiryOf(slot: { activeSince: number; idleSince: number }, limits: Time
   return first?.at === Infinity ? undefined : first;
 }
 
-/** Its agent works, or will go on by itself with what was cut off. */
-const isWorking = ({ status }: Conversation): boolean =>
-  status?.executionStatus === 'running' ||
-  (status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user);
+/** Something has been sent to its agent that it has not been told. One in `error` may never be. */
+const hasMail = (conversation: Conversation): boolean =>
+  untoldMessages(conversation).length > 0 && startStatusOf(conversation) === 'READY' && conversation.status?.executionStatus !== 'error';
+
+/** Its agent works, or will go on by itself with what was cut off or sent to it. */
+const isWorking = (conversation: Conversation): boolean =>
+  conversation.status?.executionStatus === 'running' || isToGoOn(conversation) || hasMail(conversation);
+
+const isToGoOn = ({ status }: Conversation): boolean =>
+  status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user;
 
 /** Its agent has not been asked since its container has started: it may have work to do of which nobody here knows. */
 function isUnasked(conversation: Conversation, sandbox: Sandbox): boolean {
@@ -153,6 +159,7 @@ const isUnfinished = (conversation: Conversation): boolean => {
   return (
     !isStartOver(startStatusOf(conversation)) ||
     status?.executionStatus === 'running' ||
+    hasMail(conversation) ||
     (status?.interruption !== undefined && status.interruption.reason !== SandboxReason.user)
   );
 };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
-import { immutable, objectName, ownerName, timestamp, validations } from './schema.ts';
+import { immutable, listMap, objectName, ownerName, timestamp, validations } from './schema.ts';
 
 /** In the order in which a start passes them; ERROR can follow any but READY. SPEC: start task status. */
 export const startStatuses = ['WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY', 'ERROR'] as const;
@@ -18,6 +18,8 @@ export const gitProviders = ['github', 'gitlab', 'bitbucket', 'forgejo', 'azure_
 /** UTF-8 bytes; also the limit that one text of a message has in characters. */
 export const maxMessageBytes = 256 * 1024;
 export const maxTitleLength = 200;
+/** Messages that wait for their agent, and some that it has been told. */
+export const maxMessages = 40;
 
 const contentSchema = z
   .object({
@@ -46,6 +48,13 @@ const messageSchema = z.object({
   run: z.boolean().default(true).meta({ description: 'Whether the agent starts working at once, or only keeps the message.' }),
 });
 
+const laterMessageSchema = messageSchema
+  .extend({
+    number: z.int().min(1).meta({ description: 'Its place in the order in which the agent is told; never given twice.' }),
+    id: z.string().min(1).max(64).meta({ description: 'Tells a message that is sent again from another one.' }),
+  })
+  .meta({ description: 'What the agent is told after the first message.' });
+
 export const conversationSpecSchema = z
   .object({
     owner: ownerName().meta({ description: 'Whom the conversation belongs to. Only this owner sees it over REST.' }),
@@ -53,6 +62,14 @@ export const conversationSpecSchema = z
     initialMessage: messageSchema
       .optional()
       .meta({ description: 'The first message. Without one the conversation is idle until it gets one.' }),
+    messages: z
+      .array(laterMessageSchema)
+      .max(maxMessages)
+      .optional()
+      .meta({
+        ...listMap('number'),
+        description: 'Further messages: each is told to the agent once, in the order of their numbers, while the sandbox is RUNNING.',
+      }),
     repository: z
       .object({
         name: z
@@ -136,6 +153,26 @@ export const conversationStatusSchema = z.object({
     .object({ reason: z.string().max(64), time: timestamp(), continuedAt: timestamp().optional() })
     .optional()
     .meta({ description: 'Why a run was stopped half-way, until it goes on.' }),
+  messages: z
+    .object({
+      told: z.int().min(0).meta({ description: 'Up to which number of spec.messages the agent has been told.' }),
+      toldAt: timestamp().optional().meta({ description: 'When it was last told something that makes it work.' }),
+      runPending: z.boolean().optional().meta({ description: 'It has stored the last message, and has yet to begin to work on it.' }),
+      sending: z
+        .object({
+          number: z.int().min(1),
+          attempt: z.int().min(1),
+          time: timestamp(),
+          container: z.string().max(256).optional(),
+          after: z.object({ id: z.string().max(128), timestamp: z.string().max(64) }).optional(),
+        })
+        .optional()
+        .meta({
+          description:
+            'The message that is on its way, and the last one that the agent had before: what is needed to know whether it came.',
+        }),
+    })
+    .optional(),
   title: z.string().max(maxTitleLength).optional().meta({ description: "What it is called: spec.title, else the agent's own title." }),
   lastActivityTime: timestamp().optional(),
   metrics: z
@@ -152,6 +189,8 @@ export type ConversationSpec = z.output<typeof conversationSpecSchema>;
 export type ConversationStatus = z.output<typeof conversationStatusSchema>;
 export type StartState = NonNullable<ConversationStatus['start']>;
 export type Message = NonNullable<ConversationSpec['initialMessage']>;
+export type LaterMessage = z.output<typeof laterMessageSchema>;
+export type MessageState = NonNullable<ConversationStatus['messages']>;
 export type Conversation = CustomObject<ConversationSpec, ConversationStatus>;
 
 export const conversationDefinition: CustomResourceDefinition = {
@@ -188,3 +227,9 @@ export const conversations = resourceOf<Conversation>(conversationDefinition);
 export const startStatusOf = ({ status }: Pick<Conversation, 'status'>): StartStatus => status?.start?.status ?? 'WORKING';
 
 export const isStartOver = (status: StartStatus): boolean => status === 'READY' || status === 'ERROR';
+
+/** What the agent has not been told yet, in order. */
+export const untoldMessages = ({ spec, status }: Pick<Conversation, 'spec' | 'status'>): readonly LaterMessage[] => {
+  const told = status?.messages?.told ?? 0;
+  return (spec.messages ?? []).filter(({ number }) => number > told).sort((one, other) => one.number - other.number);
+};

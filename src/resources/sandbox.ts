@@ -185,6 +185,14 @@ export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
  */
 export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
 
+/**
+ * A person wants the run that their pause has cut to go on: the generation of the sandbox that this was said of. The next pause,
+ * by whatever means, makes another generation, of which it has not been said.
+ */
+export const runRequestedAnnotation = 'conversation-operator.dev/run-requested-in-generation';
+export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
+  metadata.annotations?.[runRequestedAnnotation] === String(metadata.generation);
+
 /** Of a sandbox's pod: whom it belongs to, for when the sandbox is deleted and the pod not yet. */
 export const ownerAnnotation = 'conversation-operator.dev/owner';
 

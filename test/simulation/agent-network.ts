@@ -102,23 +102,43 @@ export class SimulatedAgentClient implements AgentClient {
   sendMessage(
     endpoint: AgentEndpoint,
     id: string,
-    { content }: AgentMessage,
+    { content, run = true }: AgentMessage,
     options: AgentCallOptions = {},
   ): Promise<{ readonly started: boolean }> {
-    return this.#about('sendMessage', endpoint, id, options, (agent, conversation) => {
-      this.#options.onRun?.(conversation, agent);
-      agent.post(conversation, content.map(({ text }) => text ?? '').join('\n'));
-      return { started: true };
-    });
+    const find = (agent: AgentProcess) => {
+      agent.authenticate(endpoint.sessionKey);
+      const conversation = agent.volume.conversations.get(id);
+      if (conversation === undefined) throw new AgentError('not-found', 'no such conversation', { status: 404 });
+      return conversation;
+    };
+    const post = (agent: AgentProcess) => {
+      agent.post(find(agent), { text: content.map(({ text }) => text ?? '').join('\n'), run });
+      return { started: run };
+    };
+    const { scheduler } = this.#options;
+    const enter = (agent: AgentProcess, go: () => void) => {
+      const conversation = agent.volume.conversations.get(id);
+      scheduler.after(0, () => {
+        if (conversation === undefined) go();
+        else agent.afterStep(conversation, go);
+      });
+    };
+    return this.#reach(`sendMessage ${id}`, endpoint, options, callMs, post, enter);
+  }
+
+  userMessagesAfter(
+    endpoint: AgentEndpoint,
+    id: string,
+    after: Pick<AgentUserMessage, 'id'> | undefined,
+    options: AgentCallOptions = {},
+  ): Promise<readonly AgentUserMessage[]> {
+    return this.#about('userMessagesAfter', endpoint, id, options, (_, { messages }) =>
+      messages.map(toldMessage).slice(after === undefined ? 0 : Number(after.id) + 1),
+    );
   }
 
   userMessages(endpoint: AgentEndpoint, id: string, limit: number, options: AgentCallOptions = {}): Promise<readonly AgentUserMessage[]> {
-    return this.#about('userMessages', endpoint, id, options, (_, { messages }) =>
-      messages
-        .map((text, index) => ({ id: String(index), timestamp: '', text }))
-        .slice(-limit)
-        .reverse(),
-    );
+    return this.#about('userMessages', endpoint, id, options, (_, { messages }) => messages.map(toldMessage).slice(-limit).reverse());
   }
 
   lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {
@@ -163,11 +183,12 @@ export class SimulatedAgentClient implements AgentClient {
     work: (agent: AgentProcess) => T,
     tookMs = 0,
   ): Promise<T> {
+    const { scheduler } = this.#options;
     const known = (agent: AgentProcess): T => {
       agent.authenticate(endpoint.sessionKey);
       return work(agent);
     };
-    return this.#reach(what, endpoint, options, timeoutMs, known, tookMs);
+    return this.#reach(what, endpoint, options, timeoutMs, known, (_, go) => scheduler.after(tookMs, go));
   }
 
   /** One request and its answer. */
@@ -177,7 +198,7 @@ export class SimulatedAgentClient implements AgentClient {
     { signal }: AgentCallOptions,
     timeoutMs: number,
     work: (agent: AgentProcess) => T,
-    tookMs = 0,
+    enter: (agent: AgentProcess, go: () => void) => void = (_, go) => this.#options.scheduler.after(0, go),
   ): Promise<T> {
     const { machine, node, weather, scheduler, trace } = this.#options;
     const label = `${machine.name} -> agent ${endpoint.baseUrl} ${what}`;
@@ -225,7 +246,7 @@ export class SimulatedAgentClient implements AgentClient {
           answer('500', () => fail('failed'));
           return;
         }
-        scheduler.after(tookMs, () => {
+        enter(agent, () => {
           if (!agent.alive) {
             answer('died', () => fail('connection-lost'));
             return;
@@ -252,3 +273,5 @@ export class SimulatedAgentClient implements AgentClient {
     return weather.happens('agentSlow') ? weather.between(100, 8_000) : weather.transitMs();
   }
 }
+
+const toldMessage = (text: string, index: number): AgentUserMessage => ({ id: String(index), timestamp: '', text });

@@ -47,11 +47,19 @@ export interface ContainerOptions {
   readonly volume: Volume;
   readonly scheduler: Scheduler;
   readonly random: Random;
+  /** How long tools run that keep a message waiting; absent: no time. */
+  readonly steps?: Random | undefined;
   readonly onCut: (conversation: StoredConversation) => void;
   readonly onHeard: (conversationId: string) => void;
+  readonly onTold: (text: string) => void;
 }
 
-type Run = { readonly conversation: StoredConversation; readonly timer: Timer };
+interface Run {
+  readonly conversation: StoredConversation;
+  readonly timer: Timer;
+  /** Called when its present step is over: by themselves after a while, or when the run stands. */
+  readonly waiting: Set<() => void>;
+}
 
 /** One run of an agent's container. */
 export class AgentProcess {
@@ -142,11 +150,35 @@ export class AgentProcess {
     return { created: true, status: this.viewOf(conversation) };
   }
 
-  /** Another message of the user's. */
-  post(conversation: StoredConversation, text: string): void {
+  /** Another message of the user's. While a tool runs it waits for the end of that, whether anybody waits for the answer or not. */
+  post(conversation: StoredConversation, { text, run }: { readonly text: string; readonly run: boolean }): void {
+    this.#options.onTold(text);
     conversation.messages.push(text);
+    if (!run) {
+      if (conversation.status === 'finished' || conversation.status === 'error') this.#set(conversation, 'idle');
+      return;
+    }
     conversation.remainingMs += this.#options.random.between(500, 5_000);
     this.run(conversation);
+  }
+
+  /** Calls back at the end of the step that the conversation's run is in; at once when there is none. Never when the process dies. */
+  afterStep(conversation: StoredConversation, callback: () => void): void {
+    const { scheduler, steps } = this.#options;
+    const run = this.#runs.get(conversation.id);
+    if (run === undefined || steps === undefined || steps.chance(0.5)) {
+      callback();
+      return;
+    }
+    const end = () => {
+      if (!run.waiting.delete(end)) return;
+      // The run's own last word comes first.
+      scheduler.after(0, () => {
+        if (this.alive) callback();
+      });
+    };
+    run.waiting.add(end);
+    scheduler.after(steps.between(0, 30_000), end);
   }
 
   run(conversation: StoredConversation): void {
@@ -158,13 +190,15 @@ export class AgentProcess {
     conversation.runStartedAt = scheduler.monotonic();
     conversation.interruptedAt = Number.NEGATIVE_INFINITY;
     this.#set(conversation, 'running');
+    const waiting = new Set<() => void>();
     const timer = scheduler.after(Math.max(1, conversation.remainingMs), () => {
       this.#runs.delete(conversation.id);
+      for (const end of [...waiting]) end();
       if (this.volume.holder !== this.id) return;
       conversation.remainingMs = 0;
       this.#set(conversation, 'finished');
     });
-    this.#runs.set(conversation.id, { conversation, timer });
+    this.#runs.set(conversation.id, { conversation, timer, waiting });
   }
 
   interrupt(conversation: StoredConversation): void {
@@ -199,9 +233,10 @@ export class AgentProcess {
   #stand(id: string): boolean {
     const run = this.#runs.get(id);
     if (run === undefined) return false;
-    const { conversation, timer } = run;
+    const { conversation, timer, waiting } = run;
     timer.cancel();
     this.#runs.delete(id);
+    for (const end of [...waiting]) end();
     if (this.volume.holder !== this.id) return false;
     this.#options.onCut(conversation);
     conversation.remainingMs = Math.max(1, conversation.remainingMs - (this.#options.scheduler.monotonic() - conversation.runStartedAt));

@@ -2,6 +2,8 @@ import { breakages, type Breakable } from './breakages.ts';
 import { mustBeCaught } from './explain.ts';
 import type { SimulationOptions } from './simulation.ts';
 
+const toldOnce = 'each message is told once and in order';
+
 /** What catches it, and under which faults it is looked for; all kinds unless said. */
 const caught: Readonly<Record<Breakable, readonly [rule: string | RegExp, faults?: SimulationOptions['faults']]>> = {
   'a status is written whatever its version': [/starts only go on|no start goes backwards|READY and ERROR are final|keys stay/],
@@ -20,6 +22,10 @@ const caught: Readonly<Record<Breakable, readonly [rule: string | RegExp, faults
   'a pause is undone': ['the system leaves the spec alone'],
   'a start forgets how far it was': ['starts only go on'],
   'every look at an agent is written down': [/no hot loop|everything settles/],
+  'a message is sent again without a look at what the agent has': [toldOnce],
+  'a message is sent before that is written down': [toldOnce],
+  'a message counts as told when nobody has said so': [toldOnce],
+  'a message that keeps waiting is sent again': [toldOnce],
   'volumes have no owner': ['everything settles'],
   'a pod is made for every sandbox that the cache shows': [/everything settles|no wanted pod is deleted/],
 };
@@ -29,7 +35,7 @@ describe('the simulation notices when', () => {
     '%s',
     async (name, breakage) => {
       const [rule, faults = 'all'] = caught[name as Breakable];
-      await mustBeCaught(breakage, { rule, faults });
+      await mustBeCaught(breakage, { rule, faults, letters: rule === toldOnce });
     },
     300_000,
   );

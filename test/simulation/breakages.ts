@@ -1,5 +1,6 @@
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import type { AgentClient } from '../../src/agent/agent.ts';
+import { AgentError } from '../../src/agent/errors.ts';
 import { createCaches } from '../../src/controllers/caches.ts';
 import { TransportError } from '../../src/kube/errors.ts';
 import type { Reflector } from '../../src/kube/reflector.ts';
@@ -170,6 +171,37 @@ export const breakages = {
         },
       }),
   },
+  'a message is sent again without a look at what the agent has': {
+    agent: agent(() => ({ userMessagesAfter: () => Promise.resolve([]) })),
+  },
+  'a message is sent before that is written down': {
+    client: client((whole) => ({
+      updateStatus: (resource, object, options) =>
+        whole.updateStatus(resource, resource.kind === conversations.kind ? withoutSending(object) : object, options),
+    })),
+  },
+  'a message counts as told when nobody has said so': {
+    agent: agent((whole) => ({
+      sendMessage: async (...parameters) => {
+        try {
+          return await whole.sendMessage(...parameters);
+        } catch {
+          return { started: true };
+        }
+      },
+    })),
+  },
+  'a message that keeps waiting is sent again': {
+    agent: agent((whole) => ({
+      sendMessage: async (...parameters) => {
+        try {
+          return await whole.sendMessage(...parameters);
+        } catch {
+          throw new AgentError('unreachable', 'as if it had not been sent');
+        }
+      },
+    })),
+  },
   'volumes have no owner': {
     client: client((whole) => ({
       create: (resource, object, options) => {
@@ -201,6 +233,13 @@ function withoutFirstTransition<T extends KubeObject>(object: T): T {
   const { status } = object as KubeObject as Conversation;
   if (status?.start?.status !== 'READY') return object;
   return { ...object, status: { ...status, start: { ...status.start, transitions: status.start.transitions.slice(1) } } };
+}
+
+function withoutSending<T extends KubeObject>(object: T): T {
+  const { status } = object as KubeObject as Conversation;
+  if (status?.messages?.sending === undefined) return object;
+  const { sending: _sending, ...messages } = status.messages;
+  return { ...object, status: { ...status, messages } };
 }
 
 function withLossForPause(conversation: Conversation): Conversation {

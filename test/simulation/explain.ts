@@ -7,13 +7,11 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
   if (failure === undefined) return;
   const { lines } = await simulate({ ...options, keepLines: 60 });
   const tail = lines.map((line) => line.slice(0, 400)).join('\n');
-  throw new Error(
-    `seed ${options.seed}: ${failure.message}\n${tail}\n\nAgain, with all of it: ${replayCommand(options.seed, options.faults)}`,
-  );
+  throw new Error(`seed ${options.seed}: ${failure.message}\n${tail}\n\nAgain, with all of it: ${replayCommand(options)}`);
 }
 
 /** Where a breakage is looked for, and the promise that it must be seen to break. */
-export interface Hunt extends Pick<SimulationOptions, 'faults'> {
+export interface Hunt extends Pick<SimulationOptions, 'faults' | 'letters'> {
   readonly rule: string | RegExp;
   /** Default 1. */
   readonly firstSeed?: number;
@@ -22,10 +20,10 @@ export interface Hunt extends Pick<SimulationOptions, 'faults'> {
 const seedsOfAHunt = 80;
 
 /** Throws when none of so many seeds fails with the breakage, or the first that fails does so for another reason. */
-export async function mustBeCaught(breakage: Breakage, { rule, firstSeed = 1, faults = 'all' }: Hunt): Promise<void> {
+export async function mustBeCaught(breakage: Breakage, { rule, firstSeed = 1, faults = 'all', letters = false }: Hunt): Promise<void> {
   const end = firstSeed + seedsOfAHunt;
   for (let seed = firstSeed; seed < end; seed++) {
-    const { failure } = await simulate({ seed, breakage, faults });
+    const { failure } = await simulate({ seed, breakage, faults, letters });
     if (failure === undefined) continue;
     if (typeof rule === 'string' ? failure.rule === rule : rule.test(failure.rule)) return;
     throw new Error(`seed ${seed} has found something else: ${failure.message}`);

@@ -1,5 +1,5 @@
 import { isOwnedBy, type KubeObject } from '../../src/resources/object.ts';
-import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { TimeLimits } from '../../src/quota/slot.ts';
@@ -61,6 +61,8 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (stored === undefined && conversation.spec.sandboxName !== undefined && conversation.status?.executionStatus === 'error') return [];
     if (stored === undefined) return ['the agent does not know it'];
     if (stored.status === 'running') return ['still runs'];
+    const [untold] = untoldMessages(conversation);
+    if (untold !== undefined) return [`its message ${untold.number} has not been told`];
     if (conversation.status?.agentRun !== sandbox.status?.agentRuns) return ['the agent was not asked since it came up'];
     const cut = stored.status === 'paused' || stored.status === 'error';
     if (cut && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];

@@ -4,15 +4,15 @@ import { Worker, isMainThread, parentPort } from 'node:worker_threads';
 import { faultKinds, type FaultKind } from './faults.ts';
 import { replayCommand, simulate, type Outcome } from './simulation.ts';
 
-type Job = { readonly seed: number; readonly faults: FaultKind };
+type Job = { readonly seed: number; readonly faults: FaultKind; readonly letters: boolean };
 
 const report = (outcome: Outcome): string =>
   `seed ${outcome.seed}: ${outcome.failure?.message ?? 'clean'}; ${outcome.steps} steps, ${(outcome.durationMs / 1000).toFixed(1)} s of its time, hash ${outcome.hash}\n`;
 
 /** One seed, with everything that happens in it. */
-async function replay(seed: number, keepLines: number, faults: FaultKind): Promise<boolean> {
-  const outcome = await simulate({ seed, keepLines, faults });
-  process.stdout.write(`${outcome.lines.join('\n')}\n${report(outcome)}${replayCommand(seed, faults)}\n`);
+async function replay(job: Job, keepLines: number): Promise<boolean> {
+  const outcome = await simulate({ ...job, keepLines });
+  process.stdout.write(`${outcome.lines.join('\n')}\n${report(outcome)}${replayCommand(job)}\n`);
   return outcome.failure === undefined;
 }
 
@@ -21,6 +21,7 @@ interface Batch {
   readonly count: number;
   readonly workers: number;
   readonly faults: FaultKind;
+  readonly letters: boolean;
   readonly keepGoing: boolean;
 }
 
@@ -31,7 +32,7 @@ interface Batch {
 const seedsPerWorker = 100;
 
 /** Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows how to see it again. */
-async function runMany({ first, count, workers, faults, keepGoing }: Batch): Promise<boolean> {
+async function runMany({ first, count, workers, faults, letters, keepGoing }: Batch): Promise<boolean> {
   const began = performance.now();
   const failed: Outcome[] = [];
   let next = first;
@@ -44,7 +45,7 @@ async function runMany({ first, count, workers, faults, keepGoing }: Batch): Pro
     steps += outcome.steps;
     if (outcome.failure !== undefined) {
       failed.push(outcome);
-      process.stdout.write(`${report(outcome)}  ${replayCommand(outcome.seed, faults)}\n`);
+      process.stdout.write(`${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters })}\n`);
     }
     if (done % 500 === 0) process.stdout.write(`${done} of ${count} seeds, ${failed.length} failed, ${seconds().toFixed(0)} s\n`);
   };
@@ -55,10 +56,10 @@ async function runMany({ first, count, workers, faults, keepGoing }: Batch): Pro
       let left = seedsPerWorker;
       const give = () => {
         if (over() || left-- === 0) void worker.terminate().then(() => resolve());
-        else worker.postMessage({ seed: (seed = next++), faults } satisfies Job);
+        else worker.postMessage({ seed: (seed = next++), faults, letters } satisfies Job);
       };
       worker.on('error', (cause) => {
-        reject(new Error(`seed ${seed} ended its worker: ${replayCommand(seed, faults)}`, { cause }));
+        reject(new Error(`seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters })}`, { cause }));
       });
       worker.on('message', (outcome: Outcome) => {
         take(outcome);
@@ -73,7 +74,7 @@ async function runMany({ first, count, workers, faults, keepGoing }: Batch): Pro
   const rate = `${seconds().toFixed(1)} s with ${workers} workers (${(done / seconds()).toFixed(1)} seeds/s)`;
   process.stdout.write(`${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${rate}\n`);
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
-  if (earliest !== undefined) await replay(earliest.seed, 80, faults);
+  if (earliest !== undefined) await replay({ seed: earliest.seed, faults, letters }, 80);
   return earliest === undefined;
 }
 
@@ -92,17 +93,19 @@ async function main(): Promise<boolean> {
       workers: { type: 'string', default: String(availableParallelism()) },
       lines: { type: 'string', default: '400' },
       faults: { type: 'string', default: 'all' },
+      letters: { type: 'boolean', default: false },
       'keep-going': { type: 'boolean', default: false },
     },
   });
   const faults = faultsOf(values.faults);
-  if (values.seed !== undefined) return replay(Number(values.seed), Number(values.lines), faults);
+  const { letters } = values;
+  if (values.seed !== undefined) return replay({ seed: Number(values.seed), faults, letters }, Number(values.lines));
   const [first, count, workers] = [Number(values['first-seed']), Number(values.seeds), Number(values.workers)];
-  return runMany({ first, count, workers, faults, keepGoing: values['keep-going'] });
+  return runMany({ first, count, workers, faults, letters, keepGoing: values['keep-going'] });
 }
 
 if (isMainThread) {
   process.exitCode = (await main()) ? 0 : 1;
 } else {
-  parentPort?.on('message', ({ seed, faults }: Job) => void simulate({ seed, faults }).then((outcome) => parentPort?.postMessage(outcome)));
+  parentPort?.on('message', (job: Job) => void simulate(job).then((outcome) => parentPort?.postMessage(outcome)));
 }

@@ -14,6 +14,8 @@ export interface NodeOptions {
   readonly trace: Trace;
   /** How likely each pod has trouble of some kind: 0 for a node where nothing goes wrong. */
   readonly trouble: () => { readonly image: number; readonly crash: number; readonly unschedulable: number; readonly slowStop: number };
+  /** How long tools run that keep messages waiting; absent: no time. */
+  readonly steps?: Random | undefined;
 }
 
 interface PodRun {
@@ -43,6 +45,8 @@ export class SimulatedNode {
   onCut: (conversation: StoredConversation, sandboxUid: string) => void = () => undefined;
   /** A conversation was stored with its first message. */
   onHeard: (process: AgentProcess, id: string) => void = () => undefined;
+  /** An agent has stored a message that came later. */
+  onTold: (text: string) => void = () => undefined;
   /** Every agent there ever was, by the id of its container. */
   readonly processes = new Map<string, AgentProcess>();
 
@@ -210,7 +214,8 @@ export class SimulatedNode {
     const id = `sim://${this.#containers++}`;
     const process: AgentProcess = new AgentProcess(
       {
-        ...{ id, podUid: run.uid, sandboxUid: owner.uid, bootstrapKey, volume, scheduler, random },
+        ...{ id, podUid: run.uid, sandboxUid: owner.uid, bootstrapKey, volume, scheduler, random, steps: this.#options.steps },
+        onTold: (text) => this.onTold(text),
         onCut: (conversation) => this.onCut(conversation, owner.uid),
         onHeard: (conversationId) => this.onHeard(process, conversationId),
       },

@@ -1,6 +1,6 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
-import { conversations, startStatuses, type Conversation } from '../../src/resources/conversation.ts';
+import { conversations, startStatuses, type Conversation, type LaterMessage } from '../../src/resources/conversation.ts';
 import { leases, pods, type Lease, type Pod } from '../../src/resources/core.ts';
 import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { KubeObject } from '../../src/resources/object.ts';
@@ -48,6 +48,12 @@ export class Safety {
   /** The sandbox that has heard a first message, by the uid of the conversation. */
   readonly #heard = new Map<string, number>();
   readonly #resumedAt = new Map<string, number>();
+  /** Of every sandbox there ever was: its agent may hear something while it goes, when another conversation of that id is there. */
+  readonly #owners = new Map<string, Sandbox['metadata']['ownerReferences']>();
+  /** What has been sent, by its text: each text is sent once. */
+  readonly #sent = new Map<string, { readonly uid: string; readonly number: number }>();
+  /** Up to which number the agent has been told, by the uid of the conversation. */
+  readonly #told = new Map<string, number>();
   #holder: string | undefined;
   /** Seen within a call, which must not see it itself. */
   #broken: Violation | undefined;
@@ -92,7 +98,10 @@ export class Safety {
       this.#holder = change.type === 'DELETED' ? undefined : (change.object as Lease).spec?.holderIdentity;
     else this.#leader(change);
     this.#nothingSecret(change);
-    if (change.plural === conversations.plural) this.#starts(change.object as Conversation, change.before as Conversation | undefined);
+    if (change.plural === conversations.plural) {
+      this.#starts(change.object as Conversation, change.before as Conversation | undefined);
+      this.#messages(change.object as Conversation);
+    }
     if (change.plural === sandboxes.plural) this.#sandbox(change, change.object as Sandbox, change.before as Sandbox | undefined);
     if (change.plural === pods.plural) this.#pod(change, change.object, change.before);
   }
@@ -125,6 +134,7 @@ export class Safety {
 
   #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
     const { name, uid } = sandbox.metadata;
+    this.#owners.set(uid, sandbox.metadata.ownerReferences);
     const same = before?.metadata.uid === uid;
     if (same && type !== 'DELETED' && this.#options.isOperator(actor) && JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec))
       throw new Violation('the system leaves the spec alone', `${actor} changed the spec of ${name}`);
@@ -220,9 +230,7 @@ export class Safety {
   /** An agent has stored a conversation with its first message. */
   heard(process: AgentProcess, conversationId: string): void {
     // The conversation that the sandbox was made for; of a sandbox that is shared, the present one of that id.
-    const owner = this.#options.cluster
-      .sandboxOf(process.sandboxUid)
-      ?.metadata.ownerReferences?.find(({ name }) => name === conversationId)?.uid;
+    const owner = this.#owners.get(process.sandboxUid)?.find(({ name }) => name === conversationId)?.uid;
     const uid =
       owner ??
       this.#options.cluster.conversations.find(({ metadata }) => metadata.name === conversationId)?.metadata.uid ??
@@ -240,6 +248,25 @@ export class Safety {
     return this.#heard.get(conversationUid) ?? 0;
   }
 
+  #messages({ metadata: { uid, name }, spec, status }: Conversation): void {
+    for (const { number, content } of spec.messages ?? []) this.#sent.set(textOf(content), { uid, number });
+    const { told = 0 } = status?.messages ?? {};
+    if (told > this.toldTo(uid)) throw new Violation(toldOnce, `${name} counts ${told} messages as told, of ${this.toldTo(uid)}`);
+  }
+
+  /** An agent has stored a message. */
+  told(text: string): void {
+    const sent = this.#sent.get(text);
+    if (sent === undefined) return;
+    const before = this.toldTo(sent.uid);
+    if (sent.number === before + 1) this.#told.set(sent.uid, sent.number);
+    else this.#broken ??= new Violation(toldOnce, `message ${sent.number} was told after message ${before}: ${text}`);
+  }
+
+  toldTo(conversationUid: string): number {
+    return this.#told.get(conversationUid) ?? 0;
+  }
+
   #podsOf(sandboxUid: string): readonly Pod[] {
     return this.#options.cluster.pods.filter((pod) => ownerOf(pod) === sandboxUid);
   }
@@ -250,6 +277,9 @@ export class Safety {
     return history;
   }
 }
+
+const toldOnce = 'each message is told once and in order';
+const textOf = (content: LaterMessage['content']): string => content.map(({ text }) => text ?? '').join('\n');
 
 /** So long a pause may still be on its way to those who carry it out: as long as a silent watch stays unnoticed. */
 const latelyMs = 180_000;

@@ -1,5 +1,5 @@
 import { mustBeClean } from './explain.ts';
-import { simulate } from './simulation.ts';
+import { simulate, type SimulationOptions } from './simulation.ts';
 
 const seeds = 500;
 const batch = 50;
@@ -39,6 +39,28 @@ describe('the whole product under simulated faults', () => {
     async () => {
       for (let seed = 1; seed <= 25; seed++) await mustBeClean({ seed, faults: 'none' });
     },
+    timeoutMs,
+  );
+});
+
+describe('the whole product while people send messages', () => {
+  it.each<[NonNullable<SimulationOptions['faults']>, number, number]>([
+    ['all', 1, 50],
+    ['all', 51, 100],
+    ['all', 101, 150],
+    ['of leaders', 1, 20],
+    ['none', 1, 20],
+  ])(
+    'keeps its promises under faults: %s, with seeds %i to %i',
+    async (faults, first, last) => {
+      for (let seed = first; seed <= last; seed++) await mustBeClean({ seed, faults, letters: true });
+    },
+    timeoutMs,
+  );
+
+  it(
+    'hears it of the right conversation when one of the same id was deleted (seed 62)',
+    () => mustBeClean({ seed: 62, faults: 'of leaders', letters: true }),
     timeoutMs,
   );
 });

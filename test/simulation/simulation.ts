@@ -4,6 +4,7 @@ import type { TimeLimits } from '../../src/quota/slot.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import { Cluster } from './cluster.ts';
 import { Faults, type FaultKind } from './faults.ts';
+import { Letters } from './letters.ts';
 import { SimulatedNode } from './node.ts';
 import { OperatorProcess, type Breakage } from './operator-process.ts';
 import { People } from './people.ts';
@@ -23,6 +24,8 @@ export interface SimulationOptions {
   readonly keepLines?: number;
   /** All kinds by default. */
   readonly faults?: FaultKind;
+  /** Whether people send messages to conversations that are there; false by default. */
+  readonly letters?: boolean;
 }
 
 export interface Outcome {
@@ -52,7 +55,13 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   }
 }
 
-async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: SimulationOptions): Promise<Outcome> {
+async function play({
+  seed,
+  breakage = {},
+  keepLines = 0,
+  faults = 'all',
+  letters: withLetters = false,
+}: SimulationOptions): Promise<Outcome> {
   const random = new Random(String(seed));
   const scheduler = new Scheduler();
   const trace = new Trace(scheduler, keepLines);
@@ -66,7 +75,14 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
     ? { image: 0.05, crash: 0.1, unschedulable: 0.05, slowStop: 0.3 }
     : { image: 0, crash: 0, unschedulable: 0, slowStop: 0 };
   const calm = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
-  const node = new SimulatedNode({ cluster, scheduler, random: random.fork('node'), trace, trouble: () => (mended ? calm : share) });
+  const node = new SimulatedNode({
+    cluster,
+    scheduler,
+    random: random.fork('node'),
+    trace,
+    trouble: () => (mended ? calm : share),
+    ...(withLetters ? { steps: random.fork('steps') } : {}),
+  });
   const operators: OperatorProcess[] = [];
   const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
   const safety = new Safety({
@@ -105,6 +121,7 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
       },
     },
   });
+  const letters = withLetters ? new Letters({ cluster, weather, scheduler, trace, random: random.fork('letters'), busyMs }) : undefined;
   const blows = new Faults({
     cluster,
     node,
@@ -151,11 +168,13 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
         if (conversation.status !== 'finished' && conversation.status !== 'idle') conversation.mayStand = true;
       }
     });
+    node.onTold = (text) => safety.told(text);
     node.onHeard = (process, id) => safety.heard(process, id);
     await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template(limits));
     await quotas.start();
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
+    letters?.start();
     if (faults === 'none') verdicts.expectCalm();
     else {
       blows.start();
@@ -172,7 +191,8 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
     await run(mendedAt + (deaf ? unknownMs : 65_000));
     await until(() => operators.flatMap(({ behind }) => behind));
     if (faults !== 'none') verdicts.expectCalm();
-    const left = () => (people.done ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy']);
+    const left = () =>
+      people.done && letters?.done !== false ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy'];
     await until(left);
     await beQuiet();
   };
@@ -210,8 +230,8 @@ async function play({ seed, breakage = {}, keepLines = 0, faults = 'all' }: Simu
 }
 
 /** The command that runs a seed again and shows what happens in it. */
-export const replayCommand = (seed: number, faults: FaultKind = 'all'): string =>
-  `node test/simulation/main.ts --seed ${seed}${faults === 'all' ? '' : ` --faults '${faults}'`}`;
+export const replayCommand = ({ seed, faults = 'all', letters = false }: SimulationOptions): string =>
+  `node test/simulation/main.ts --seed ${seed}${faults === 'all' ? '' : ` --faults '${faults}'`}${letters ? ' --letters' : ''}`;
 
 const template = (limits: TimeLimits) => ({
   apiVersion,

@@ -86,13 +86,14 @@ const metricsOf = (agent: AgentConversation) =>
  */
 const staleMs = 1_500;
 
-/** What follows from the agent's own word, given in `agentRun` or later. */
+/** What follows from the agent's own word, given in `agentRun` or later. `runRequested`: its owner wants also what they have cut to go on. */
 export function withAgentState(
   status: ConversationStatus,
   agent: AgentConversation,
   agentRun: number,
   nowMs: number,
   stops: Stops = {},
+  runRequested = false,
 ): ExecutionDecision {
   const { interruption: _before, executionDetail, ...rest } = status;
   const stands = agent.executionStatus === 'paused' || agent.executionStatus === 'error';
@@ -127,17 +128,23 @@ export function withAgentState(
     const stale = nowMs - Date.parse(interruption.continuedAt) < staleMs;
     return { status: stale ? observed('running') : withoutInterruption(observed(reported)), continueRun: false };
   }
-  return { status: observed('paused'), continueRun: interruption.reason !== Interruption.user };
+  return { status: observed('paused'), continueRun: interruption.reason !== Interruption.user || runRequested };
 }
 
 /**
  * A run that ended in an error without a cause was killed with its container. Nobody had seen it begin: the message came
  * straight from its owner. `before` is what was known until now.
  */
-export function withUnseenLoss(status: ConversationStatus, before: ConversationStatus, now: string, stops: Stops): ExecutionDecision {
+export function withUnseenLoss(
+  status: ConversationStatus,
+  before: ConversationStatus,
+  now: string,
+  stops: Stops,
+  runRequested = false,
+): ExecutionDecision {
   const reason = whyCut(before.agentRun, stops);
   const interrupted: ConversationStatus = { ...status, executionStatus: 'paused', interruption: { reason, time: now } };
-  return { status: interrupted, continueRun: reason !== Interruption.user };
+  return { status: interrupted, continueRun: reason !== Interruption.user || runRequested };
 }
 
 /** After the agent has taken the order to go on. */

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
@@ -19,9 +19,11 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxReason, isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { Delivery } from './delivery.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
+import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
 import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
 import { troubleIn } from '../sandbox/trouble.ts';
 import { StartPipeline } from './pipeline.ts';
@@ -84,15 +86,20 @@ class Scope {
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #pipeline: StartPipeline;
+  readonly #delivery: Delivery;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
     this.#pipeline = new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds });
+    this.#delivery = new Delivery(options);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const conversation = this.#options.stores.conversations.get(namespace, name);
-    if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) return undefined;
+    if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
+      this.#delivery.forget(namespace, name);
+      return undefined;
+    }
     const scope = new Scope(conversation);
     let requeueAfterMs: number | undefined;
     try {
@@ -233,14 +240,20 @@ export class ConversationReconciler {
       return idlePollMs;
     }
     const before = scope.status;
-    let continueRun = this.#observe(scope, state);
+    let continueRun = this.#observe(scope, sinceMessage(state, before, clock.now()));
     if (scope.status.executionStatus === 'error' && scope.status.executionDetail === undefined) {
       const observed = scope.status;
       // Half of it is not stored: whether the run was cut follows from where it was seen before.
       scope.status = before;
       const failure = await agent.lastError(endpoint, id, { signal });
       if (failure === undefined && before.agentRun !== observed.agentRun) {
-        ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), scope.sandbox.status ?? {}));
+        ({ status: scope.status, continueRun } = withUnseenLoss(
+          observed,
+          before,
+          isoTime(clock),
+          scope.sandbox.status ?? {},
+          isRunRequested(scope.sandbox),
+        ));
       } else {
         const executionDetail = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048);
         scope.status = { ...observed, executionDetail };
@@ -250,13 +263,44 @@ export class ConversationReconciler {
       await agent.run(endpoint, id, { signal });
       scope.status = withRunContinued(scope.status, isoTime(clock));
     }
-    return [scope.status.executionStatus, state.executionStatus].includes('running') ? busyPollMs : idlePollMs;
+    const again = await this.#talk(scope, state, endpoint, signal);
+    return again ?? ([scope.status.executionStatus, state.executionStatus].includes('running') ? busyPollMs : idlePollMs);
+  }
+
+  /** Tells the agent what has been sent to it since its first message. Returns when to look again; undefined: nothing is left. */
+  async #talk(scope: Scope, state: AgentConversation, endpoint: AgentEndpoint, signal: AbortSignal): Promise<number | undefined> {
+    const { agent, clock } = this.#options;
+    const id = conversationIdOf(scope.stored);
+    const begin = runOf(scope.status, state, clock.now());
+    if (begin === 'run') {
+      await agent.run(endpoint, id, { signal });
+      scope.status = withRunContinued(withoutRunPending(scope.status), isoTime(clock));
+    } else if (begin === 'none') scope.status = withoutRunPending(scope.status);
+    const again = await this.#delivery.deliver(
+      {
+        get conversation() {
+          return scope.stored;
+        },
+        get status() {
+          return scope.status;
+        },
+        set status(status) {
+          scope.status = status;
+        },
+        ...{ endpoint, id, state, container: scope.sandbox?.status?.containerID },
+        store: () => this.#store(scope, signal),
+      },
+      signal,
+    );
+    return again ?? (scope.status.messages?.runPending === true ? busyPollMs : undefined);
   }
 
   /** Returns whether the run has to be continued. */
   #observe(scope: Scope, state: Parameters<typeof withAgentState>[1]): boolean {
-    const sandbox = scope.sandbox?.status ?? {};
-    const { status, continueRun } = withAgentState(scope.status, state, sandbox.agentRuns ?? 0, this.#options.clock.now(), sandbox);
+    const stops = scope.sandbox?.status ?? {};
+    const runRequested = scope.sandbox !== undefined && isRunRequested(scope.sandbox);
+    const now = this.#options.clock.now();
+    const { status, continueRun } = withAgentState(scope.status, state, stops.agentRuns ?? 0, now, stops, runRequested);
     scope.status = status;
     return continueRun;
   }

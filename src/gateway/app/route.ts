@@ -44,6 +44,8 @@ export interface Route extends Description {
   readonly access: 'key' | 'open';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
+  /** By their names in lower case. */
+  readonly headers?: z.ZodType;
   readonly body?: z.ZodType;
   readonly handle: (raw: RawCall) => Answer | Promise<Answer>;
 }
@@ -55,39 +57,43 @@ export interface RawCall {
   readonly response: Response;
 }
 
-export interface Call<P, Q, B> {
+export interface Call<P, Q, B, H> {
   readonly principal: Principal;
   readonly owner: string;
   readonly params: P;
   readonly query: Q;
+  readonly headers: H;
   readonly body: B;
   readonly response: Response;
   /** Names what a write is about, for the audit. */
   readonly about: (target: string) => void;
 }
 
-interface KeyRoute<P, Q, B> extends Description {
+interface KeyRoute<P, Q, B, H> extends Description {
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
+  readonly headers?: z.ZodType<H>;
   readonly body?: z.ZodType<B>;
-  readonly handle: (call: Call<P, Q, B>) => Answer | Promise<Answer>;
+  readonly handle: (call: Call<P, Q, B, H>) => Answer | Promise<Answer>;
 }
 
 /** An endpoint that needs an API key. Its handler is called with what its schemas have made of the request. */
-export function keyRoute<P = undefined, Q = undefined, B = undefined>(definition: KeyRoute<P, Q, B>): Route {
-  const schemas: Schemas<P, Q, B> = definition;
+export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefined>(definition: KeyRoute<P, Q, B, H>): Route {
+  const schemas: Schemas<P, Q, B, H> = definition;
   return {
     ...definition,
     access: 'key',
     handle: ({ principal, query, request, response }) => {
       if (principal === undefined) throw new Error(`${definition.operationId} was reached without a key`);
-      const valid = validate(schemas, { params: request.params, query, body: (request.body as unknown) ?? {} });
+      const { params, headers } = request;
+      const valid = validate(schemas, { params, query, headers, body: (request.body as unknown) ?? {} });
       return definition.handle({
         principal,
         owner: principal.owner,
-        // Undefined exactly where the route has no schema for it, which is what P, Q and B say then.
+        // Undefined exactly where the route has no schema for it, which is what P, Q, H and B say then.
         params: valid.params as P,
         query: valid.query as Q,
+        headers: valid.headers as H,
         body: valid.body as B,
         response,
         about: (target) => {

@@ -1,3 +1,5 @@
+import type { AgentEvents } from '../../agent/events.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import type { ApiKey } from '../../resources/api-key.ts';
@@ -22,5 +24,7 @@ export interface Services {
     readonly apiKeys: ObjectFeed<ApiKey>;
   };
   readonly exposure: Exposure;
+  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly events: Pick<AgentEvents, 'search' | 'count'>;
   readonly streams: OpenStreams;
 }

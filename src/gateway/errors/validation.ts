@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { ProblemError, type FieldError } from './problem-error.ts';
 
-type Part = 'params' | 'query' | 'body';
+type Part = 'params' | 'query' | 'headers' | 'body';
 
 const pathOf = (part: Part, path: readonly PropertyKey[]): string =>
   path.reduce<string>((text, step) => (typeof step === 'number' ? `${text}[${step}]` : `${text}.${String(step)}`), part);
@@ -27,23 +27,30 @@ function check<T>(part: Part, schema: z.ZodType<T>, input: unknown): Result<T> {
   return result.success ? { value: result.data } : { errors: fieldErrorsOf(part, result.error.issues) };
 }
 
-export interface Schemas<P, Q, B> {
+export interface Schemas<P, Q, B, H> {
   readonly params?: z.ZodType<P>;
   readonly query?: z.ZodType<Q>;
+  readonly headers?: z.ZodType<H>;
   readonly body?: z.ZodType<B>;
 }
 
-/** The three parts of a request, checked together so that a client learns of all its mistakes at once. */
-export function validate<P, Q, B>(schemas: Schemas<P, Q, B>, input: Readonly<Record<Part, unknown>>) {
+/** The parts of a request, checked together so that a client learns of all its mistakes at once. */
+export function validate<P, Q, B, H>(schemas: Schemas<P, Q, B, H>, input: Readonly<Record<Part, unknown>>) {
   const results = {
     params: schemas.params && check('params', schemas.params, input.params),
     query: schemas.query && check('query', schemas.query, input.query),
+    headers: schemas.headers && check('headers', schemas.headers, input.headers),
     body: schemas.body && check('body', schemas.body, input.body),
   };
   const errors = Object.values(results).flatMap((result) => result?.errors ?? []);
   if (errors.length > 0) throw invalidRequest(errors);
   const valueOf = <T>(result: Result<T> | undefined): T | undefined => (result?.errors === undefined ? result?.value : undefined);
-  return { params: valueOf(results.params), query: valueOf(results.query), body: valueOf(results.body) };
+  return {
+    params: valueOf(results.params),
+    query: valueOf(results.query),
+    headers: valueOf(results.headers),
+    body: valueOf(results.body),
+  };
 }
 
 export function invalidRequest(errors: readonly FieldError[]): ProblemError {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kube/clock.ts';
-import type { KubeObject } from '../../resources/object.ts';
+import { isNewerVersion, type KubeObject } from '../../resources/object.ts';
 import type { Cache } from './cache.ts';
 
 /** Called with each state of an object that the cache sees, and with undefined when it is gone. */
@@ -64,6 +64,11 @@ export class ObjectFeed<T extends KubeObject> {
       });
       const timer = this.#clock.after(timeoutMs, end);
     });
+  }
+
+  /** The same for a write whose answer is at hand. An object that the cache does not have is looked up elsewhere. */
+  shows(written: T): Promise<void> {
+    return this.settled(written.metadata.name, (seen) => seen === undefined || !isNewerVersion(written, seen));
   }
 
   #tell(object: T, state: T | undefined): void {

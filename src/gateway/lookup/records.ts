@@ -1,12 +1,12 @@
 import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { inNamespace, type Cache, type Caches } from './cache.ts';
+import { findStored } from './find-stored.ts';
 
 /** A DNS-1123 subdomain. What is none can't be the name of anything, and never gets into a URL. */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
@@ -69,6 +69,17 @@ export class Records {
     const cached = this.#caches.templates.store.get(this.#namespace, name);
     const template = cached ?? (await this.#read(sandboxTemplates, name));
     return template !== undefined && isLive(template) ? template : undefined;
+  }
+
+  /**
+   * The sandbox that a conversation has started in. Where the cache does not have it and the operator does not say that it is gone,
+   * the API server is asked: the one cache may be behind the other.
+   */
+  async sandboxOf(conversation: Conversation): Promise<Sandbox | undefined> {
+    const { sandboxName, sandboxStatus } = conversation.status ?? {};
+    const cached = this.sandboxNamed(sandboxName);
+    if (cached !== undefined || sandboxName === undefined || sandboxStatus === 'MISSING') return cached;
+    return startStatusOf(conversation) === 'READY' ? this.#read(sandboxes, sandboxName) : undefined;
   }
 
   /** The sandbox that a conversation names, from the cache alone. */
@@ -141,12 +152,7 @@ export class Records {
 
   async #read<T extends KubeObject>(resource: ResourceDefinition<T>, name: string): Promise<T | undefined> {
     if (!objectName.test(name)) return undefined;
-    try {
-      return await this.#client.get(resource, this.#namespace, name);
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    return findStored(this.#client, resource, this.#namespace, name);
   }
 }
 

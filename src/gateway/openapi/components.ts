@@ -11,8 +11,10 @@ import {
   startTaskPage,
   successSchema,
 } from '../v1/answers.ts';
+import { eventPage } from '../v1/events.ts';
 import { keyRequestSchema } from '../v1/keys.ts';
-import { startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
+import { resumeRequestSchema, sendMessageSchema, startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
+import { sentSchema } from '../v1/send-message.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
 import { apiKeySchema, issuedApiKeySchema } from '../views/api-key.ts';
 import { conversationSchema } from '../views/conversation.ts';
@@ -40,6 +42,8 @@ const answers = {
   ApiKey: apiKeySchema,
   IssuedApiKey: issuedApiKeySchema,
   Success: successSchema,
+  Sent: sentSchema,
+  EventPage: eventPage,
   LegacyStart: legacyStartAnswer,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
@@ -47,6 +51,8 @@ const requests = {
   StartRequest: startRequestSchema,
   UpdateRequest: updateRequestSchema,
   KeyRequest: keyRequestSchema,
+  MessageRequest: sendMessageSchema,
+  ResumeRequest: resumeRequestSchema,
   LegacyStartRequest: legacyStartSchema,
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 

@@ -11,7 +11,7 @@ const contentOf = (schema: z.ZodType, io: 'input' | 'output', mediaType = 'appli
   [mediaType]: { schema: schemaOf(schema, io) },
 });
 
-function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query') {
+function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | 'header') {
   if (schema === undefined) return [];
   const { properties = {}, required = [] } = schemaOf(schema, 'input') as {
     readonly properties?: Readonly<Record<string, JsonSchema>>;
@@ -27,8 +27,8 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query') {
 }
 
 /** What every endpoint may answer beside what it says itself. */
-function commonProblems({ access, params, query, body, deprecated, mediaType }: Route): readonly ProblemCode[] {
-  const isChecked = mediaType === undefined && (params !== undefined || query !== undefined || body !== undefined);
+function commonProblems({ access, params, query, headers, body, deprecated, mediaType }: Route): readonly ProblemCode[] {
+  const isChecked = mediaType === undefined && [params, query, headers, body].some((schema) => schema !== undefined);
   return [
     ...(access === 'key' ? (['unauthorized', 'too-many-attempts', 'rate-limited', 'overloaded', 'unavailable', 'internal'] as const) : []),
     ...(params !== undefined || body !== undefined ? (['malformed-request'] as const) : []),
@@ -71,8 +71,10 @@ const operationOf = (route: Route) => ({
   summary: route.summary,
   ...(route.deprecated === true ? { deprecated: true } : {}),
   ...(route.access === 'open' ? { security: [] } : {}),
-  parameters: [...parametersOf(route.params, 'path'), ...parametersOf(route.query, 'query')],
-  ...(route.body === undefined ? {} : { requestBody: { required: true, content: contentOf(route.body, 'input') } }),
+  parameters: [...parametersOf(route.params, 'path'), ...parametersOf(route.query, 'query'), ...parametersOf(route.headers, 'header')],
+  ...(route.body === undefined
+    ? {}
+    : { requestBody: { required: !route.body.safeParse({}).success, content: contentOf(route.body, 'input') } }),
   responses: responsesOf(route),
 });
 

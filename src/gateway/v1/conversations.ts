@@ -1,4 +1,4 @@
-import { isNotFound } from '../../kube/errors.ts';
+import { isConflict } from '../../kube/errors.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
@@ -7,8 +7,10 @@ import { conversationSchema } from '../views/conversation.ts';
 import { startTaskSchema } from '../views/start-task.ts';
 import { conversationList, conversationPage, countSchema, startTaskList, success, successSchema } from './answers.ts';
 import { compact } from './compact.ts';
+import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
-import { recordOf, taskOf } from './records.ts';
+import { idempotencyHeaders } from './idempotency.ts';
+import { freshRecordOf, recordOf, taskOf } from './records.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -19,6 +21,7 @@ import {
   type UpdateRequest,
 } from './schemas.ts';
 import { filterConversations, searchConversations } from './search.ts';
+import { sendMessageRoute } from './send-message.ts';
 import { startConversation } from './start.ts';
 import { streamStart } from './stream-start.ts';
 
@@ -32,11 +35,12 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     operationId: 'startConversation',
     tag,
     summary: 'Start a conversation; answers with the start task to poll',
+    headers: idempotencyHeaders,
     body: startRequestSchema,
     answers: { 200: startTaskSchema },
-    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'quota-exceeded'],
-    handle: async ({ owner, body, about }) => {
-      const conversation = await startConversation(services, owner, body);
+    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'idempotency-key-reused', 'quota-exceeded'],
+    handle: async ({ owner, headers, body, about }) => {
+      const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
       return { json: taskOf(services, conversation) };
     },
@@ -47,11 +51,12 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     operationId: 'streamStartConversation',
     tag,
     summary: 'Start a conversation; each change of the start task is sent as it happens',
+    headers: idempotencyHeaders,
     body: startRequestSchema,
     answers: { 200: startTaskList },
-    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'quota-exceeded'],
-    handle: async ({ owner, body, about, response }) => {
-      const conversation = await startConversation(services, owner, body);
+    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'idempotency-key-reused', 'quota-exceeded'],
+    handle: async ({ owner, headers, body, about, response }) => {
+      const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
       streamStart(services, response, conversation);
       return undefined;
@@ -68,8 +73,8 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     problems: ['too-many-ids'],
     handle: async ({ owner, query }) => {
       refuseTooMany(query.ids);
-      const found = await services.records.conversations(owner, query.ids);
-      return { json: found.filter((conversation) => conversation !== undefined).map((conversation) => recordOf(services, conversation)) };
+      const found = (await services.records.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
+      return { json: await Promise.all(found.map((conversation) => freshRecordOf(services, conversation))) };
     },
   }),
   keyRoute({
@@ -109,11 +114,10 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     handle: async ({ owner, params, body, about }) => {
       const conversation = await services.records.conversation(owner, params.id);
       if (conversation === undefined) throw notFound('conversation');
-      const { name, namespace } = conversation.metadata;
-      about(`conversation/${name}`);
-      const updated = await services.client.mergePatch(conversations, namespace, name, { spec: changesTo(conversation, body) });
-      await services.feeds.conversations.settled(name, (seen) => seen?.metadata.resourceVersion === updated.metadata.resourceVersion);
-      return { json: recordOf(services, updated) };
+      about(`conversation/${conversation.metadata.name}`);
+      const updated = await update(services, conversation, body);
+      await services.feeds.conversations.shows(updated);
+      return { json: await freshRecordOf(services, updated) };
     },
   }),
   keyRoute({
@@ -128,21 +132,30 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     handle: async ({ owner, params, about }) => {
       const conversation = await services.records.conversation(owner, params.id);
       if (conversation === undefined) throw notFound('conversation');
-      const { name, namespace, uid } = conversation.metadata;
-      about(`conversation/${name}`);
-      try {
-        await services.client.delete(conversations, namespace, name, { uid, propagationPolicy: 'Background' });
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
-      await services.feeds.conversations.settled(
-        name,
-        (seen) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined,
-      );
+      about(`conversation/${conversation.metadata.name}`);
+      await deleteOne({ client: services.client, resource: conversations, feed: services.feeds.conversations, object: conversation });
       return success;
     },
   }),
+  sendMessageRoute(services),
 ];
+
+const maxAttempts = 5;
+
+/** What is said of the tags depends on those that are there, so with tags it is said of what is stored, whatever a cache shows. */
+async function update({ client }: Services, conversation: Conversation, change: UpdateRequest): Promise<Conversation> {
+  const { namespace, name } = conversation.metadata;
+  if (change.tags === undefined) return client.mergePatch(conversations, namespace, name, { spec: changesTo(conversation, change) });
+  for (let attempt = 1; ; attempt++) {
+    const stored = await client.get(conversations, namespace, name);
+    const { resourceVersion } = stored.metadata;
+    try {
+      return await client.mergePatch(conversations, namespace, name, { metadata: { resourceVersion }, spec: changesTo(stored, change) });
+    } catch (error) {
+      if (!isConflict(error) || attempt === maxAttempts) throw error;
+    }
+  }
+}
 
 /** A merge patch of the spec. Tags given replace those that are there, so the others are taken away. */
 function changesTo({ spec }: Conversation, { title, public: isPublic, tags }: UpdateRequest) {

@@ -58,6 +58,13 @@ function parseTime(text: string): number {
   return Date.parse(local.length === 10 ? local : `${local}${offset === '' ? 'Z' : offset.replace(' ', '+')}`);
 }
 
+/** A time that is passed on as it is. */
+export const timeText = () =>
+  z
+    .string()
+    .meta({ format: 'date-time' })
+    .refine((text) => Number.isFinite(parseTime(text)), 'must be an ISO 8601 time');
+
 export const time = () =>
   z
     .string()

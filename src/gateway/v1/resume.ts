@@ -1,5 +1,6 @@
 import { isoTime } from '../../kube/clock.ts';
-import { resumeRequestedAnnotation, sandboxes } from '../../resources/sandbox.ts';
+import { isConflict } from '../../kube/errors.ts';
+import { resumeRequestedAnnotation, runRequestedAnnotation, sandboxes } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
 
 /**
@@ -11,5 +12,23 @@ export async function requestResume({ client, clock, feeds }: Services, namespac
     metadata: { annotations: { [resumeRequestedAnnotation]: isoTime(clock) } },
     spec: { replicas: 1 },
   });
-  await feeds.sandboxes.settled(name, (seen) => seen?.metadata.resourceVersion === updated.metadata.resourceVersion);
+  await feeds.sandboxes.shows(updated);
+}
+
+const maxAttempts = 5;
+
+/** The same, and that a run which its pause has cut goes on. Said of one generation, so it is written on the version that was read. */
+export async function requestRun({ client, clock, feeds }: Services, namespace: string, name: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    const { metadata, spec } = await client.get(sandboxes, namespace, name);
+    const generation = spec.replicas === 1 ? metadata.generation : metadata.generation + 1;
+    const annotations = { [resumeRequestedAnnotation]: isoTime(clock), [runRequestedAnnotation]: String(generation) };
+    const patch = { metadata: { resourceVersion: metadata.resourceVersion, annotations }, spec: { replicas: 1 } };
+    try {
+      await feeds.sandboxes.shows(await client.mergePatch(sandboxes, namespace, name, patch));
+      return;
+    } catch (error) {
+      if (!isConflict(error) || attempt === maxAttempts) throw error;
+    }
+  }
 }

@@ -1,4 +1,4 @@
-import { TransportError, isNotFound } from '../../kube/errors.ts';
+import { TransportError } from '../../kube/errors.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid, ownSandboxName } from '../../resources/ids.ts';
 import { defaultTemplateName } from '../../resources/sandbox-template.ts';
@@ -10,10 +10,11 @@ import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { pageOf } from '../paging/keyset.ts';
 import { sandboxRecord, sandboxSchema } from '../views/sandbox.ts';
 import { sandboxList, sandboxPage, success, successSchema } from './answers.ts';
+import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
-import { idQuery, pageQuery, sandboxParams, sandboxStartQuery } from './schemas.ts';
+import { idQuery, pageQuery, resumeRequestSchema, sandboxParams, sandboxStartQuery } from './schemas.ts';
 import { refuseOverQuota } from './quota.ts';
-import { requestResume } from './resume.ts';
+import { requestResume, requestRun } from './resume.ts';
 
 const base = '/api/v1/sandboxes';
 const tag = 'sandboxes';
@@ -93,14 +94,15 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     path: `${base}/{id}/resume`,
     operationId: 'resumeSandbox',
     tag,
-    summary: 'Resume a paused sandbox',
+    summary: 'Resume a paused sandbox; after a pause by its owner its agent stays paused unless it is to run',
     params: sandboxParams,
+    body: resumeRequestSchema,
     answers: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict', 'quota-exceeded'],
-    handle: async ({ owner, params, about }) => {
+    handle: async ({ owner, params, body, about }) => {
       const { name, namespace } = await changeable(services, owner, params.id, about);
       if (viewOfSandbox(services.records.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
-      await requestResume(services, namespace, name);
+      await (body.run === true ? requestRun : requestResume)(services, namespace, name);
       return success;
     },
   }),
@@ -116,14 +118,8 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     handle: async ({ owner, params, about }) => {
       const sandbox = await services.records.sandbox(owner, params.id);
       if (sandbox === undefined) throw notFound('sandbox');
-      const { name, namespace, uid } = sandbox.metadata;
-      about(`sandbox/${name}`);
-      try {
-        await services.client.delete(sandboxes, namespace, name, { uid, propagationPolicy: 'Background' });
-      } catch (error) {
-        if (!isNotFound(error)) throw error;
-      }
-      await services.feeds.sandboxes.settled(name, (seen) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined);
+      about(`sandbox/${sandbox.metadata.name}`);
+      await deleteOne({ client: services.client, resource: sandboxes, feed: services.feeds.sandboxes, object: sandbox });
       return success;
     },
   }),

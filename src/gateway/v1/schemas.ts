@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { gitProviders, maxMessageBytes, maxTitleLength } from '../../resources/conversation.ts';
-import { optional, paging, repeated, time, uuid } from './fields.ts';
+import { gitProviders, maxMessageBytes, maxTitleLength, type Message } from '../../resources/conversation.ts';
+import { optional, paging, repeated, time, timeText, uuid } from './fields.ts';
 
 const textSchema = z.object({
   type: z.literal('text'),
@@ -11,20 +11,37 @@ const imageSchema = z.object({
   image_urls: z.array(z.string().min(1, 'must not be empty').max(maxMessageBytes)).min(1, 'must not be empty').max(20),
 });
 
-const messageSchema = z
-  .object({
-    role: optional(z.enum(['user', 'system', 'assistant'])).transform((role) => role ?? 'user'),
-    content: z
-      .array(z.discriminatedUnion('type', [textSchema, imageSchema]))
-      .min(1, 'must have at least one content object')
-      .max(64),
-    run: optional(z.boolean()).transform((run) => run ?? true),
-  })
-  .superRefine(({ content }, context) => {
+const contentSchema = z
+  .array(z.discriminatedUnion('type', [textSchema, imageSchema]))
+  .min(1, 'must have at least one content object')
+  .max(64)
+  .superRefine((content, context) => {
     const bytes = content.reduce((total, part) => total + (part.type === 'text' ? Buffer.byteLength(part.text) : 0), 0);
     if (bytes <= maxMessageBytes) return;
-    context.addIssue({ code: 'custom', path: ['content'], message: `must have at most ${maxMessageBytes} bytes of text in total` });
+    context.addIssue({ code: 'custom', message: `must have at most ${maxMessageBytes} bytes of text in total` });
   });
+const runSchema = optional(z.boolean()).transform((run) => run ?? true);
+
+const messageSchema = z.object({
+  role: optional(z.enum(['user', 'system', 'assistant'])).transform((role) => role ?? 'user'),
+  content: contentSchema,
+  run: runSchema,
+});
+
+/** Agents take no other messages than their user's once they are there. */
+export const sendMessageSchema = z.object({
+  role: optional(z.literal('user')).transform((role) => role ?? 'user'),
+  content: contentSchema,
+  run: runSchema.meta({ description: 'Whether the agent starts working on it at once, or only keeps it; true by default.' }),
+});
+
+export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>): Message => ({
+  role,
+  content: content.map((part) =>
+    part.type === 'text' ? { type: part.type, text: part.text } : { type: part.type, imageUrls: part.image_urls },
+  ),
+  run,
+});
 
 /** owner/name, or a path through groups. A segment of dots or with a leading dash means something else to git. */
 export const repository = () =>
@@ -69,6 +86,10 @@ export const updateRequestSchema = z.object({
 });
 export type UpdateRequest = z.output<typeof updateRequestSchema>;
 
+export const resumeRequestSchema = z.object({
+  run: optional(z.boolean()).meta({ description: "Whether a run that its owner's pause has cut goes on; false by default." }),
+});
+
 export const conversationParams = z.object({ id: uuid() });
 export const sandboxParams = z.object({ id: z.string() });
 export const idsQuery = z.object({ ids: repeated(uuid()) });
@@ -89,6 +110,27 @@ export type ConversationFilters = z.output<typeof conversationFilters>;
 export const conversationSearch = conversationFilters.extend({
   sort_order: z.enum(orders('CREATED_AT', 'UPDATED_AT', 'TITLE')).default('CREATED_AT_DESC'),
   ...paging,
+});
+
+export const eventFilters = z.object({
+  kind: z
+    .string()
+    .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
+    .optional(),
+  kind__eq: z
+    .string()
+    .regex(/^[A-Za-z0-9_.]{1,128}$/, 'must be a word')
+    .optional()
+    .meta({ description: 'The same as kind.' }),
+  source: z.enum(['agent', 'user', 'environment']).optional(),
+  timestamp__gte: timeText().optional(),
+  timestamp__lt: timeText().optional(),
+});
+export type EventFilters = z.output<typeof eventFilters>;
+export const eventSearch = eventFilters.extend({
+  sort_order: z.enum(['TIMESTAMP', 'TIMESTAMP_DESC']).optional(),
+  ...paging,
+  page_id: z.string().min(1).max(256).optional().meta({ description: 'next_page_id of the answer before.' }),
 });
 
 export const startTaskFilters = z.object({ conversation_id__eq: uuid().optional(), created_at__gte: time().optional() });

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { TransportError, isAlreadyExists, isNotFound } from '../../kube/errors.ts';
-import { conversations, type Conversation, type ConversationSpec, type Message } from '../../resources/conversation.ts';
+import { TransportError, isAlreadyExists } from '../../kube/errors.ts';
+import { conversations, type Conversation, type ConversationSpec } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '../../resources/ids.ts';
 import type { NewObject } from '../../resources/object.ts';
@@ -8,11 +8,13 @@ import { defaultTemplateName } from '../../resources/sandbox-template.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { findStored } from '../lookup/find-stored.ts';
 import { chosenIdAnnotation } from '../views/start-request.ts';
 import { compact } from './compact.ts';
+import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from './quota.ts';
 import { requestResume } from './resume.ts';
-import type { StartRequest } from './schemas.ts';
+import { messageOf, type StartRequest } from './schemas.ts';
 
 /** SHA-256 of the request that made a conversation: tells whether the same start is asked for again. */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
@@ -20,14 +22,6 @@ export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 /** Independent of the order of the fields and of unknown ones, since the schema has put them in its own. */
 const hashOf = ({ conversation_id: _id, ...request }: StartRequest): string =>
   createHash('sha256').update(JSON.stringify(request)).digest('hex');
-
-const messageOf = (message: NonNullable<StartRequest['initial_message']>): Message => ({
-  role: message.role,
-  content: message.content.map((part) =>
-    part.type === 'text' ? { type: part.type, text: part.text } : { type: part.type, imageUrls: part.image_urls },
-  ),
-  run: message.run,
-});
 
 /** The names that a request's ids stand for, once it is known that the owner may use them. */
 interface References {
@@ -81,22 +75,43 @@ function specOf(owner: string, request: StartRequest, { templateName, sandboxNam
   };
 }
 
+interface Place {
+  readonly name: string;
+  /** A conversation that is there already: it is the answer, or in the way. */
+  readonly present?: Conversation | undefined;
+}
+
+async function placeFor(services: Services, owner: string, request: StartRequest, idempotencyKey: string | undefined): Promise<Place> {
+  const { conversation_id: chosen } = request;
+  if (chosen !== undefined) return { name: chosen, present: await services.records.conversation(owner, chosen) };
+  if (idempotencyKey !== undefined) return placeOf(services, owner, idempotencyKey);
+  return { name: newUuid(services.clock.now(), services.random) };
+}
+
+const taken = (request: StartRequest): ProblemError =>
+  request.conversation_id === undefined
+    ? new ProblemError('idempotency-key-reused', 'Another request was made with this Idempotency-Key within the last 24 hours.')
+    : new ProblemError('conversation-id-taken', 'A conversation with this id was started by another request.');
+
 /**
- * Stores a conversation; everything else follows from that. The same id with an equal request gives the conversation that is
- * there already. A create without an answer counts as done when a read then shows the conversation.
+ * Stores a conversation; everything else follows from that. The same id, or the same idempotency key, with an equal request gives
+ * the conversation that is there already. A create without an answer counts as done when a read then shows the conversation.
  */
-export async function startConversation(services: Services, owner: string, request: StartRequest): Promise<Conversation> {
-  const { client, namespace, clock, random, feeds } = services;
+export async function startConversation(
+  services: Services,
+  owner: string,
+  request: StartRequest,
+  idempotencyKey?: string,
+): Promise<Conversation> {
+  const { client, namespace, feeds } = services;
   const hash = hashOf(request);
-  const id = request.conversation_id ?? newUuid(clock.now(), random);
   const isOurs = ({ metadata, spec }: Conversation) =>
     spec.owner === owner && metadata.deletionTimestamp === undefined && metadata.annotations?.[requestHashAnnotation] === hash;
 
-  if (request.conversation_id !== undefined) {
-    // A repetition finds its conversation even when what it refers to is gone by now.
-    const present = await services.records.conversation(owner, id);
-    if (present !== undefined && isOurs(present)) return present;
-  }
+  // A repetition finds its conversation even when what it refers to is gone by now.
+  const { name: id, present: known } = await placeFor(services, owner, request, idempotencyKey);
+  if (known !== undefined && isOurs(known)) return known;
+  if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
   if (references.sandboxName === undefined || references.paused) refuseOverQuota(services, owner);
   const spec = specOf(owner, request, references);
@@ -115,21 +130,12 @@ export async function startConversation(services: Services, owner: string, reque
     created = await client.create(conversations, object);
   } catch (error) {
     if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
-    const present = await find(services, id);
+    const present = await findStored(client, conversations, namespace, id);
     if (present === undefined) throw unavailable(undefined, error);
-    if (!isOurs(present)) throw new ProblemError('conversation-id-taken', 'A conversation with this id was started by another request.');
+    if (!isOurs(present)) throw taken(request);
     created = present;
   }
   await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
   if (references.paused && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
   return created;
-}
-
-async function find({ client, namespace }: Services, name: string): Promise<Conversation | undefined> {
-  try {
-    return await client.get(conversations, namespace, name);
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
 }

@@ -1,5 +1,12 @@
 import { z } from 'zod';
-import { executionStatuses, isStartOver, sandboxStatuses, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import {
+  executionStatuses,
+  isStartOver,
+  sandboxStatuses,
+  startStatusOf,
+  untoldMessages,
+  type Conversation,
+} from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
 import type { Exposure } from './exposure.ts';
@@ -88,7 +95,7 @@ export function conversationRecord(sources: ConversationSources, exposure: Expos
     sandbox_id: status?.sandboxName ?? null,
     sandbox_status: phase,
     sandbox_status_reason: phase === 'RUNNING' ? null : kebabCase(reason),
-    execution_status: executionStatusOf(status, phase),
+    execution_status: executionStatusOf(conversation, phase),
     selected_repository: spec.repository?.name ?? null,
     selected_branch: spec.repository?.branch ?? null,
     git_provider: spec.repository?.provider ?? null,
@@ -109,8 +116,15 @@ export function conversationRecord(sources: ConversationSources, exposure: Expos
   };
 }
 
-function executionStatusOf(status: Conversation['status'], phase: SandboxView['phase']) {
-  if (phase === 'RUNNING') return status?.executionStatus ?? null;
+/** What an agent shows that has been sent something and not been told yet: a client that polls for the answer must not take it for that. */
+const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 'stuck']);
+
+function executionStatusOf(conversation: Conversation, phase: SandboxView['phase']) {
+  const { status } = conversation;
+  if (phase === 'RUNNING') {
+    const isToRun = standing.has(status?.executionStatus) && untoldMessages(conversation).some(({ run }) => run);
+    return isToRun ? 'running' : (status?.executionStatus ?? null);
+  }
   if (phase !== 'PAUSED') return null;
   // A run that is still being interrupted counts: the pause shows before the agent stands.
   const { interruption, executionStatus } = status ?? {};

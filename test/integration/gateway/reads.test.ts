@@ -18,7 +18,7 @@ describe('reading conversations', () => {
   const uuids = (count: number) => Array.from({ length: count }, (_none, index) => newUuid(Date.now() + index));
   /** Stored, but unknown to every cache of this gateway. */
   const addUnseen = async (name: string, owner = 'alice') => {
-    await Promise.all(Object.values(gateway.caches).map((cache) => cache.stop()));
+    await gateway.fallBehind();
     await gateway.client.create(conversations, {
       apiVersion,
       kind: 'Conversation',

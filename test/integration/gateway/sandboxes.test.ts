@@ -1,4 +1,4 @@
-import { resumeRequestedAnnotation, sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
+import { isRunRequested, resumeRequestedAnnotation, sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { newUuid } from '../../../src/resources/ids.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
@@ -97,6 +97,50 @@ describe('sandboxes', () => {
     await gateway.post(`${base}/${metadata.name}/resume`);
     const requested = (await stored(metadata.name)).metadata.annotations?.[resumeRequestedAnnotation] ?? '';
     expect(Date.parse(requested)).toBeGreaterThanOrEqual(before);
+  });
+
+  describe('resumed with {"run": true}', () => {
+    const isAsked = async (name: string) => isRunRequested(await stored(name));
+
+    it('are told that what their owner has stopped goes on, until their owner pauses them again, by whatever means', async () => {
+      const { metadata } = await add(running);
+      const url = `${base}/${metadata.name}`;
+      await gateway.post(`${url}/pause`);
+      expect(await isAsked(metadata.name)).toBe(false);
+      expect(await gateway.post(`${url}/resume`, { run: true })).toMatchObject({ status: 200, json: { success: true } });
+      expect(await isAsked(metadata.name)).toBe(true);
+      await gateway.post(`${url}/resume`);
+      expect(await isAsked(metadata.name)).toBe(true);
+      await gateway.client.mergePatch(sandboxes, namespace, metadata.name, { spec: { replicas: 0 } });
+      expect(await isAsked(metadata.name)).toBe(false);
+      await gateway.post(`${url}/resume`, { run: false });
+      expect(await isAsked(metadata.name)).toBe(false);
+    });
+
+    it('may be so when they run already', async () => {
+      const { metadata } = await add(running);
+      await gateway.post(`${base}/${metadata.name}/resume`, { run: true });
+      expect(await isAsked(metadata.name)).toBe(true);
+    });
+
+    it('are so whoever else changes them at the same time', async () => {
+      const { metadata } = await add(running);
+      const url = `${base}/${metadata.name}`;
+      for (let round = 0; round < 5; round++) {
+        await gateway.post(`${url}/pause`);
+        await Promise.all([gateway.post(`${url}/resume`, { run: true }), gateway.post(`${url}/resume`)]);
+        expect(await isAsked(metadata.name)).toBe(true);
+      }
+    });
+
+    it.each([
+      [{ run: 'yes' }, 422],
+      [{ run: null }, 200],
+      [{}, 200],
+    ])('%j is answered with %i', async (body, status) => {
+      const { metadata } = await add(running);
+      expect(await gateway.post(`${base}/${metadata.name}/resume`, body)).toMatchObject({ status });
+    });
   });
 
   it.each<[string, SandboxState | undefined, number]>([

@@ -141,6 +141,11 @@ export class TestGateway {
     return other;
   }
 
+  /** From now on its caches stay as they are, as where a watch has fallen silent. */
+  async fallBehind(): Promise<void> {
+    await Promise.all(Object.values(this.caches).map((cache) => cache.stop()));
+  }
+
   async sync(): Promise<void> {
     for (const cache of Object.values(this.caches)) cache.start();
     await Promise.all(Object.values(this.caches).map((cache) => cache.synced()));

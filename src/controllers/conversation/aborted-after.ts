@@ -1,0 +1,21 @@
+import type { Clock } from '../../kube/clock.ts';
+
+/** A signal that is aborted when the given one is, or after so long. `cancel` has to be called when it is not needed any more. */
+export function abortedAfter(
+  clock: Clock,
+  delayMs: number,
+  signal: AbortSignal,
+): { readonly signal: AbortSignal; readonly cancel: () => void } {
+  const controller = new AbortController();
+  const timer = clock.after(delayMs, () => controller.abort(new Error(`no answer within ${delayMs} ms`)));
+  const passOn = () => controller.abort(signal.reason);
+  signal.addEventListener('abort', passOn, { once: true });
+  if (signal.aborted) passOn();
+  return {
+    signal: controller.signal,
+    cancel: () => {
+      timer.cancel();
+      signal.removeEventListener('abort', passOn);
+    },
+  };
+}

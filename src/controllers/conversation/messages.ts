@@ -1,0 +1,135 @@
+import type { AgentConversation, AgentUserMessage } from '../../agent/agent.ts';
+import type { ConversationStatus, LaterMessage, MessageState } from '../../resources/conversation.ts';
+import { withRunContinued } from './execution.ts';
+
+/** Pure decisions about the messages after the first one; `delivery.ts` acts on them. */
+
+export type Sending = NonNullable<MessageState['sending']>;
+
+/** After this time nothing of a call that is in doubt is still under way, unless it waits for a tool of a run. */
+const settleMs = 20_000;
+/** A run may just have ended when it is seen to stand, and a message that waited for that be on its way to the disk. */
+const standingMs = 3_000;
+/** So often a message is sent that the agent fails to take, again and again. */
+export const mostAttempts = 10;
+/** The agent's stored state lags behind: for so long after a message, what it says of standing still is old. */
+const staleAfterMessageMs = 1_500;
+
+/** What one process has seen of a message whose sending nobody knows the outcome of. Milliseconds of its monotonic clock. */
+export interface Doubt {
+  readonly uid: string;
+  readonly sending: Sending;
+  readonly since: number;
+  /** Since when the agent's run stands; absent while it runs. */
+  readonly standsSince: number | undefined;
+}
+
+const isSame = (one: Sending, other: Sending): boolean =>
+  one.number === other.number && one.attempt === other.attempt && one.time === other.time;
+
+/**
+ * The doubt after one more look. A process that has not had it before knows nothing of the time before: whoever sent the message
+ * may have done so just now.
+ */
+export function doubtOf(
+  known: Doubt | undefined,
+  { uid, sending, runs, now }: { readonly uid: string; readonly sending: Sending; readonly runs: boolean; readonly now: number },
+): Doubt {
+  const before = known?.uid === uid && isSame(known.sending, sending) ? known : undefined;
+  return { uid, sending, since: before?.since ?? now, standsSince: runs ? undefined : (before?.standsSince ?? now) };
+}
+
+/**
+ * Whether a message that the agent does not have can't come any more, so that it may be sent again. While a tool runs, one that was
+ * sent waits at the agent for its end, however long that takes and whoever has given up; it ends with its container.
+ */
+export function isLost({ since, sending, standsSince }: Doubt, container: string | undefined, now: number): boolean {
+  if (now - since < settleMs) return false;
+  const endedWithContainer = sending.container !== undefined && container !== undefined && sending.container !== container;
+  return endedWithContainer || (standsSince !== undefined && now - standsSince >= standingMs);
+}
+
+/** What the agent puts in the place of secrets that it knows. */
+const mask = '<secret-hidden>';
+
+const textOf = ({ content }: LaterMessage): string => content.map(({ text }) => text ?? '').join('\n');
+
+/** Whether what the agent has stored is this message. */
+export function isStored(message: LaterMessage, stored: readonly AgentUserMessage[]): boolean {
+  const text = textOf(message);
+  return stored.some((candidate) => candidate.text === text || (candidate.text.includes(mask) && isMasked(text, candidate.text)));
+}
+
+function isMasked(text: string, masked: string): boolean {
+  const parts = masked.split(mask);
+  const [first = '', last = ''] = [parts[0], parts.at(-1)];
+  if (!text.startsWith(first) || !text.endsWith(last) || text.length < first.length + last.length) return false;
+  let position = first.length;
+  for (const part of parts.slice(1, -1)) {
+    const found = text.indexOf(part, position);
+    if (found < 0) return false;
+    position = found + part.length;
+  }
+  return position <= text.length - last.length;
+}
+
+export const withSending = (status: ConversationStatus, sending: Sending): ConversationStatus => ({
+  ...status,
+  messages: { ...withoutSending(status.messages), sending },
+});
+
+/** It is known that the agent has not got it. */
+export const withNothingSent = (status: ConversationStatus): ConversationStatus => ({
+  ...status,
+  messages: withoutSending(status.messages),
+});
+
+/** The agent has stored it. `started`: and works on it, or does so by itself. */
+export function withTold(
+  status: ConversationStatus,
+  message: LaterMessage,
+  { started, now }: { started: boolean; now: string },
+): ConversationStatus {
+  const told = { ...withoutSending(status.messages), told: message.number };
+  if (!message.run) return { ...status, messages: told };
+  if (!started) return { ...status, messages: { ...told, runPending: true, toldAt: now } };
+  return withRunContinued(withoutRunPending({ ...status, messages: { ...told, toldAt: now } }), now);
+}
+
+/** The agent refuses it, and would again: those after it do not wait for that. */
+export const withRefused = (status: ConversationStatus, { number }: LaterMessage): ConversationStatus => ({
+  ...status,
+  messages: { ...withoutSending(status.messages), told: number },
+});
+
+const withoutSending = ({ sending: _sending, ...messages }: MessageState = { told: 0 }) => messages;
+
+const isYoung = ({ toldAt }: MessageState, nowMs: number): boolean => {
+  const ageMs = toldAt === undefined ? Infinity : nowMs - Date.parse(toldAt);
+  return ageMs >= 0 && ageMs < staleAfterMessageMs;
+};
+
+/** What the agent says of itself, corrected by what it has been told a moment ago. */
+export function sinceMessage(
+  state: AgentConversation,
+  { messages, executionStatus }: ConversationStatus,
+  nowMs: number,
+): AgentConversation {
+  const outdated = messages !== undefined && executionStatus === 'running' && messages.runPending !== true && isYoung(messages, nowMs);
+  if (!outdated || state.executionStatus === 'waiting_for_confirmation') return state;
+  return { ...state, executionStatus: 'running' };
+}
+
+/** Whether the agent has to be told to begin with what it has stored; `later`: it is too early to know. */
+export function runOf({ messages }: ConversationStatus, { executionStatus }: AgentConversation, nowMs: number): 'run' | 'later' | 'none' {
+  if (messages?.runPending !== true) return 'none';
+  if (executionStatus === 'idle') return 'run';
+  // Only what has just been stored is `idle`. Anything else has happened since, and may be what somebody wants.
+  return isYoung(messages, nowMs) ? 'later' : 'none';
+}
+
+export function withoutRunPending(status: ConversationStatus): ConversationStatus {
+  if (status.messages?.runPending === undefined) return status;
+  const { runPending: _runPending, ...messages } = status.messages;
+  return { ...status, messages };
+}

@@ -1,0 +1,18 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
+
+/** What the API server has at this moment; undefined when it has none. */
+export async function findStored<T extends KubeObject>(
+  client: KubeClient,
+  resource: ResourceDefinition<T>,
+  namespace: string,
+  name: string,
+): Promise<T | undefined> {
+  try {
+    return await client.get(resource, namespace, name);
+  } catch (error) {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  }
+}

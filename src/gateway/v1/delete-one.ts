@@ -1,0 +1,32 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { TransportError, isConflict, isNotFound } from '../../kube/errors.ts';
+import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
+import { findStored } from '../lookup/find-stored.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+
+interface Deletion<T extends KubeObject> {
+  readonly client: KubeClient;
+  readonly resource: ResourceDefinition<T>;
+  readonly feed: ObjectFeed<T>;
+  readonly object: T;
+}
+
+/**
+ * Deletes this very object; what it owns is taken by the garbage collector. One that goes already, whoever has asked for that,
+ * and one that has made room for another of its name count as deleted.
+ */
+export async function deleteOne<T extends KubeObject>({ client, resource, feed, object }: Deletion<T>): Promise<void> {
+  const { name, namespace = '', uid } = object.metadata;
+  const isGone = (seen: T | undefined) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined;
+  try {
+    await client.delete(resource, namespace, name, { uid, propagationPolicy: 'Background' });
+  } catch (error) {
+    // Without an answer it may have been done all the same.
+    const done =
+      isNotFound(error) ||
+      isConflict(error) ||
+      (error instanceof TransportError && isGone(await findStored(client, resource, namespace, name)));
+    if (!done) throw error;
+  }
+  await feed.settled(name, isGone);
+}

@@ -1,0 +1,145 @@
+import { pipeline } from 'node:stream/promises';
+import { Transform, type Readable } from 'node:stream';
+import { z } from 'zod';
+import type { Response } from 'express';
+import type { AgentEndpoint } from '../../agent/agent.ts';
+import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { AgentError } from '../../agent/errors.ts';
+import type { EventQuery } from '../../agent/events.ts';
+import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { keyRoute, type Route } from '../app/route.ts';
+import type { Services } from '../app/services.ts';
+import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { invalidRequest } from '../errors/validation.ts';
+import { sandboxViewOf } from '../views/conversation.ts';
+import { pageSchema } from '../views/schemas.ts';
+import { countSchema } from './answers.ts';
+import { compact } from './compact.ts';
+import { conversationParams, eventFilters, eventSearch, type EventFilters } from './schemas.ts';
+
+const base = '/api/v1/conversation/{id}/events';
+const tag = 'events';
+/** Of one page. */
+const maxBytes = 32 * 1024 * 1024;
+/** Answers that are read from agents at once. */
+const maxParallel = 64;
+
+export const eventPage = pageSchema(
+  z.looseObject({
+    id: z.string().optional(),
+    kind: z.string().optional().meta({ description: 'For example MessageEvent, ActionEvent, ObservationEvent.' }),
+    timestamp: z.string().optional().meta({ description: "The agent's local time, without a zone." }),
+    source: z.string().optional(),
+  }),
+);
+
+interface Agent {
+  readonly endpoint: AgentEndpoint;
+  readonly id: string;
+}
+
+/** What an agent has stored of a conversation, passed on while it runs. */
+export function eventRoutes(services: Services): readonly Route[] {
+  const { events } = services;
+  let underWay = 0;
+
+  const reading = async (
+    owner: string,
+    id: string,
+    response: Response,
+    read: (agent: Agent, signal: AbortSignal) => Promise<number | undefined>,
+  ) => {
+    const agent = await agentOf(services, owner, id);
+    if (underWay >= maxParallel) throw unavailable();
+    const gone = new AbortController();
+    const leave = () => gone.abort();
+    response.once('close', leave);
+    underWay += 1;
+    try {
+      return await read(agent, gone.signal);
+    } catch (error) {
+      throw error instanceof AgentError ? problemOf(error) : error;
+    } finally {
+      underWay -= 1;
+      response.off('close', leave);
+    }
+  };
+
+  return [
+    keyRoute({
+      method: 'get',
+      path: `${base}/search`,
+      operationId: 'searchEvents',
+      tag,
+      summary: 'What has happened in a conversation, page by page, from its agent while that runs',
+      params: conversationParams,
+      query: eventSearch,
+      answers: { 200: eventPage },
+      problems: ['not-found', 'wrong-state'],
+      handle: async ({ owner, params, query: { limit, page_id, sort_order, ...filters }, response }) => {
+        const query = { ...queryOf(filters), ...compact({ limit, page_id, sort_order }) };
+        await reading(owner, params.id, response, async ({ endpoint, id }, signal) => {
+          await passOn(await events.search(endpoint, id, query, signal), response);
+          return undefined;
+        });
+        return undefined;
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: `${base}/count`,
+      operationId: 'countEvents',
+      tag,
+      summary: 'How many events a search would find',
+      params: conversationParams,
+      query: eventFilters,
+      answers: { 200: countSchema },
+      problems: ['not-found', 'wrong-state'],
+      handle: async ({ owner, params, query, response }) => ({
+        json: await reading(owner, params.id, response, ({ endpoint, id }, signal) => events.count(endpoint, id, queryOf(query), signal)),
+      }),
+    }),
+  ];
+}
+
+const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery => compact({ kind: kind__eq ?? kind, ...filters });
+
+/** Of whom to ask. The address is that of the sandbox's pod as its resource has it, never anything of the request. */
+async function agentOf({ records, keys }: Services, owner: string, requested: string): Promise<Agent> {
+  const conversation = await records.conversation(owner, requested);
+  if (conversation === undefined) throw notFound('conversation');
+  const sandbox = await records.sandboxOf(conversation);
+  const { phase } = sandboxViewOf(conversation, sandbox);
+  if (phase === 'PAUSED' || phase === 'ERROR' || phase === 'MISSING') {
+    throw new ProblemError('wrong-state', `The sandbox is in ${phase}; events are read from its agent while that runs.`);
+  }
+  const endpoint = sandbox === undefined || phase !== 'RUNNING' ? undefined : agentEndpointOf(sandbox, keys);
+  if (endpoint === undefined || !isStartOver(startStatusOf(conversation))) throw unavailable();
+  return { endpoint, id: conversationIdOf(conversation) };
+}
+
+function problemOf(error: AgentError): ProblemError {
+  if (error.code === 'not-found')
+    return new ProblemError('wrong-state', 'The agent does not know this conversation any more.', { cause: error });
+  return error.status === 422 ? invalidRequest([]) : unavailable(undefined, error);
+}
+
+/** Ends the connection when the page is too long, or breaks off: by then the status has been sent. */
+async function passOn(page: Readable, response: Response): Promise<void> {
+  let bytes = 0;
+  const bounded = new Transform({
+    transform: (chunk: Buffer, _encoding, done) => {
+      bytes += chunk.length;
+      if (bytes > maxBytes) done(new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`));
+      else done(null, chunk);
+    },
+  });
+  response.statusCode = 200;
+  response.setHeader('content-type', 'application/json');
+  try {
+    await pipeline(page, bounded, response);
+  } catch (error) {
+    if (!response.destroyed) throw error;
+  }
+}

@@ -1,0 +1,99 @@
+import type { KubeClient } from '../../kube/client.ts';
+import { TransportError, isConflict } from '../../kube/errors.ts';
+import {
+  conversations,
+  maxMessages,
+  untoldMessages,
+  type Conversation,
+  type LaterMessage,
+  type Message,
+} from '../../resources/conversation.ts';
+import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { findStored } from '../lookup/find-stored.ts';
+
+/** As JSON in UTF-8, of everything that is kept. With a first message of the size that a request may have, an object stays below what etcd takes. */
+const maxBytes = 384 * 1024;
+/** How many that have been told are kept, so that one that is sent again is known. */
+const keptTold = 8;
+const maxAttempts = 12;
+const retryAfterSeconds = 10;
+
+export interface QueuedMessage {
+  readonly conversation: Conversation;
+  readonly number: number;
+}
+
+const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
+
+/** The last ones that have been told, as far as there is room beside what has not. */
+function recentlyTold(conversation: Conversation, waitingBytes: number): readonly LaterMessage[] {
+  const told = conversation.status?.messages?.told ?? 0;
+  let left = maxBytes - waitingBytes;
+  const kept: LaterMessage[] = [];
+  for (const message of (conversation.spec.messages ?? []).toSorted((one, other) => other.number - one.number)) {
+    if (message.number > told) continue;
+    left -= bytesOf(message);
+    if (left < 0 || kept.length === keptTold) break;
+    kept.unshift(message);
+  }
+  return kept;
+}
+
+/** What the queue is to be, or an error when there is no room. */
+function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
+  const waiting = untoldMessages(conversation);
+  const bytes = [...waiting, message].reduce((total, one) => total + bytesOf(one), 0);
+  const most = maxMessages - keptTold;
+  if (waiting.length >= most || (waiting.length > 0 && bytes > maxBytes)) {
+    throw new ProblemError(
+      'message-queue-full',
+      `At most ${most} messages with ${maxBytes / 1024} KiB may wait for the agent, and ${waiting.length} do. Try again when it has been told some.`,
+      { headers: { 'retry-after': String(retryAfterSeconds) } },
+    );
+  }
+  return [...recentlyTold(conversation, bytes), ...waiting, message];
+}
+
+/** Whether a message on its own is too large to be kept. */
+export const isTooLarge = (message: Message): boolean => bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
+export const maxQueuedBytes = maxBytes;
+
+/**
+ * Stores a message for the agent: after those that are there, and once, however often it is called with the same id. The write is
+ * made on the version that was read, so that one whose answer is lost either shows in the next read or never takes effect after it.
+ */
+export async function queueMessage(
+  client: KubeClient,
+  { metadata: { namespace, name, uid } }: Conversation,
+  id: string,
+  message: Message,
+): Promise<QueuedMessage> {
+  let lost: TransportError | undefined;
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    const stored = await findStored(client, conversations, namespace, name);
+    if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined) throw notFound('conversation');
+    const { messages = [] } = stored.spec;
+    const same = messages.find((known) => known.id === id);
+    if (same !== undefined) return { conversation: stored, number: sameAs(same, message) };
+    const number = Math.max(stored.status?.messages?.told ?? 0, ...messages.map((known) => known.number)) + 1;
+    const { resourceVersion } = stored.metadata;
+    const spec = { messages: withMessage(stored, { ...message, id, number }) };
+    try {
+      return { conversation: await client.mergePatch(conversations, namespace, name, { metadata: { resourceVersion }, spec }), number };
+    } catch (error) {
+      if (error instanceof TransportError) lost = error;
+      else if (!isConflict(error)) throw error;
+    }
+  }
+  if (lost !== undefined) throw unavailable(undefined, lost);
+  throw new ProblemError('conflict', 'The conversation changes too fast. Try again.');
+}
+
+/** Whatever order the fields are stored in. */
+const canonical = ({ role, content, run }: Message): string =>
+  JSON.stringify([role, run, content.map(({ type, text = null, imageUrls = null }) => [type, text, imageUrls])]);
+
+function sameAs(known: LaterMessage, message: Message): number {
+  if (canonical(known) === canonical(message)) return known.number;
+  throw new ProblemError('idempotency-key-reused', 'Another message was sent with this Idempotency-Key.');
+}

@@ -1,0 +1,71 @@
+import { z } from 'zod';
+import { conversations, sandboxStatuses, type Conversation } from '../../resources/conversation.ts';
+import { newUuid, uuidOf } from '../../resources/ids.ts';
+import { sandboxes } from '../../resources/sandbox.ts';
+import { keyRoute, type Route } from '../app/route.ts';
+import type { Services } from '../app/services.ts';
+import { ProblemError, notFound } from '../errors/problem-error.ts';
+import { invalidRequest } from '../errors/validation.ts';
+import { findStored } from '../lookup/find-stored.ts';
+import { sandboxViewOf } from '../views/conversation.ts';
+import { idempotencyHeaders } from './idempotency.ts';
+import { isTooLarge, maxQueuedBytes, queueMessage } from './message-queue.ts';
+import { refuseOverQuota } from './quota.ts';
+import { requestResume } from './resume.ts';
+import { conversationParams, messageOf, sendMessageSchema } from './schemas.ts';
+
+/** An agent between two tool calls takes a message in milliseconds. One that is busy for longer gets it later. */
+const deliveryMs = 3_000;
+
+export const sentSchema = z.object({
+  success: z.literal(true),
+  sandbox_status: z.enum(sandboxStatuses),
+  queued: z.boolean().meta({ description: 'True: the message is stored, and the agent gets it as soon as it can take it.' }),
+});
+
+export const sendMessageRoute = (services: Services): Route =>
+  keyRoute({
+    method: 'post',
+    path: '/api/v1/app-conversations/{id}/send-message',
+    operationId: 'sendMessage',
+    tag: 'conversations',
+    summary: 'Send a message to the agent: told once, in the order of the answers; a paused sandbox is resumed for it',
+    params: conversationParams,
+    headers: idempotencyHeaders,
+    body: sendMessageSchema,
+    answers: { 200: sentSchema, 202: sentSchema },
+    problems: ['not-found', 'wrong-state', 'conflict', 'idempotency-key-reused', 'message-queue-full', 'quota-exceeded'],
+    handle: async ({ owner, params, headers, body, about }) => {
+      const { client, clock, random, records, feeds } = services;
+      const known = await records.conversation(owner, params.id);
+      if (known === undefined) throw notFound('conversation');
+      const { name, namespace } = known.metadata;
+      about(`conversation/${name}`);
+      const message = messageOf(body);
+      if (isTooLarge(message)) throw invalidRequest([{ path: 'body.content', message: `must have at most ${maxQueuedBytes} bytes` }]);
+      // As it is stored: a pause of a moment ago, through whichever replica, has to be seen.
+      const conversation = await findStored(client, conversations, namespace, name);
+      if (conversation?.metadata.uid !== known.metadata.uid) throw notFound('conversation');
+      const sandboxName = conversation.status?.sandboxName;
+      const sandbox = sandboxName === undefined ? undefined : await findStored(client, sandboxes, namespace, sandboxName);
+      const { phase } = sandboxViewOf(conversation, sandbox);
+      if (phase === 'ERROR' || phase === 'MISSING') throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
+      // First: a message that is stored is never left behind in a sandbox that nobody wakes.
+      if (phase === 'PAUSED') await resume(services, owner, conversation);
+      const key = headers['idempotency-key'];
+      const id = key === undefined ? newUuid(clock.now(), random) : uuidOf(`message/${owner}/${name}/${key}`);
+      const { number } = await queueMessage(client, conversation, id, message);
+      const isTold = (seen: Conversation | undefined) => (seen?.status?.messages?.told ?? 0) >= number;
+      if (phase === 'RUNNING') await feeds.conversations.settled(name, isTold, deliveryMs);
+      const told = isTold(records.cachedConversation(name));
+      return told
+        ? { json: { success: true, sandbox_status: 'RUNNING', queued: false } }
+        : { status: 202, json: { success: true, sandbox_status: phase === 'PAUSED' ? 'STARTING' : phase, queued: true } };
+    },
+  });
+
+async function resume(services: Services, owner: string, { metadata, status }: Conversation): Promise<void> {
+  if (status?.sandboxName === undefined) return;
+  refuseOverQuota(services, owner);
+  await requestResume(services, metadata.namespace, status.sandboxName);
+}

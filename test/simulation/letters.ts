@@ -1,0 +1,97 @@
+import { queueMessage } from '../../src/gateway/v1/message-queue.ts';
+import { ProblemError } from '../../src/gateway/errors/problem-error.ts';
+import { sleep } from '../../src/kube/clock.ts';
+import { ApiError, TransportError } from '../../src/kube/errors.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { Transport } from '../../src/kube/transport.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { resumeRequestedAnnotation, sandboxes, viewOfSandbox } from '../../src/resources/sandbox.ts';
+import type { Cluster } from './cluster.ts';
+import { SimulatedConnection } from './connection.ts';
+import { Machine } from './machine.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+import type { Weather } from './weather.ts';
+
+export interface LettersOptions {
+  readonly cluster: Cluster;
+  readonly weather: Weather;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  /** In milliseconds: when the last has been sent. */
+  readonly busyMs: number;
+}
+
+const namespace = 'default';
+
+/** Users who send messages to conversations that run, start or are paused, as `send-message` does for them. */
+export class Letters {
+  readonly #options: LettersOptions;
+  readonly #client: HttpKubeClient;
+  readonly #machine: Machine;
+  #running = 0;
+  #count = 0;
+
+  constructor(options: LettersOptions) {
+    const { scheduler, cluster, weather, trace, random } = options;
+    this.#options = options;
+    this.#machine = new Machine('letters', scheduler);
+    const dispatcher = new SimulatedConnection({ machine: this.#machine, cluster, weather, scheduler, trace, isolated: () => false });
+    const transport = new Transport({
+      connection: { server: 'http://api' },
+      clock: this.#machine.clock,
+      random: random.fork('transport').next,
+      logger: silentLogger,
+      dispatcher,
+    });
+    this.#client = new HttpKubeClient({ transport });
+  }
+
+  get done(): boolean {
+    return this.#running === 0;
+  }
+
+  start(): void {
+    for (let writer = this.#options.random.whole(1, 3); writer > 0; writer--) {
+      this.#running++;
+      void this.#write().then(() => {
+        this.#running--;
+      });
+    }
+  }
+
+  async #write(): Promise<void> {
+    const { random, busyMs, scheduler, cluster } = this.#options;
+    while (scheduler.monotonic() < busyMs) {
+      await sleep(this.#machine.clock, random.between(200, busyMs / 3));
+      const conversation = random.pick(cluster.conversations);
+      if (conversation === undefined) continue;
+      for (let burst = random.chance(0.3) ? random.whole(2, 4) : 1; burst > 0; burst--) await this.#send(conversation);
+    }
+  }
+
+  async #send(conversation: Conversation): Promise<void> {
+    const text = `letter ${this.#count++}`;
+    try {
+      if (startStatusOf(conversation) === 'ERROR') return;
+      const name = conversation.status?.sandboxName;
+      const sandbox = name === undefined ? undefined : await this.#client.get(sandboxes, namespace, name);
+      const { phase } = viewOfSandbox(sandbox);
+      if (phase === 'ERROR' || (phase === 'MISSING' && isStartOver(startStatusOf(conversation)))) return;
+      if (phase === 'PAUSED' && name !== undefined) await this.#resume(name);
+      const run = this.#options.random.chance(0.9);
+      await queueMessage(this.#client, conversation, text, { role: 'user', content: [{ type: 'text', text }], run });
+    } catch (error) {
+      // Whoever has typed it is told that it may not have been sent.
+      if (!(error instanceof ApiError) && !(error instanceof TransportError) && !(error instanceof ProblemError)) throw error;
+    }
+  }
+
+  async #resume(name: string): Promise<void> {
+    const annotations = { [resumeRequestedAnnotation]: new Date(this.#machine.clock.now()).toISOString() };
+    await this.#client.mergePatch(sandboxes, namespace, name, { metadata: { annotations }, spec: { replicas: 1 } });
+  }
+}
