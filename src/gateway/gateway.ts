@@ -10,7 +10,7 @@ import { OpenStreams } from './app/open-streams.ts';
 import { requestScope } from './app/request-scope.ts';
 import type { Route } from './app/route.ts';
 import { addRoutes } from './app/router.ts';
-import { closeServer, createHttpServer, listenOn } from './app/server.ts';
+import { closeServer, createHttpServer, limitRequestTime, listenOn } from './app/server.ts';
 import type { Services } from './app/services.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import type { RandomBytes } from './auth/key.ts';
@@ -18,15 +18,19 @@ import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { Records } from './lookup/records.ts';
 import { openApiRoute } from './openapi/route.ts';
+import { AgentAccess } from './proxy/agent-access.ts';
+import { isWebSocketRequest } from './proxy/handshake.ts';
+import type { ProxyLimits } from './proxy/limits.ts';
+import type { Memory } from './proxy/loopback-origins.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
+import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
-import { exposedBy, nothingExposed } from './views/exposure.ts';
 
 export interface GatewayOptions {
   readonly client: KubeClient;
@@ -40,8 +44,12 @@ export interface GatewayOptions {
   readonly port: number;
   /** How clients reach the gateway, for the URLs in answers; `http://<host>:<port>` by default. */
   readonly publicUrl?: string;
-  /** Whether answers say how to reach the agents; false by default. */
-  readonly exposeAgents?: boolean;
+  /** An origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by default agents are behind paths of `publicUrl`. */
+  readonly sandboxUrlTemplate?: string;
+  /** On one machine: a loopback address for each sandbox, remembered here. */
+  readonly loopbackOrigins?: Memory;
+  /** What differs from the defaults. */
+  readonly proxyLimits?: Partial<ProxyLimits>;
   /** Whether the deprecated interface under /api answers; else it says 410. */
   readonly legacyApi: boolean;
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
@@ -77,6 +85,21 @@ export function createGateway(options: GatewayOptions): Gateway {
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
   };
   const streams = new OpenStreams();
+  const agents = new AgentAccess({
+    sandboxes: caches.sandboxes,
+    feed: feeds.sandboxes,
+    namespace,
+    keys: options.keys,
+    publicUrl,
+    port: () => port,
+    accept: (socket) => void server.emit('connection', socket),
+    urlTemplate: options.sandboxUrlTemplate,
+    loopbackOrigins: options.loopbackOrigins,
+    limits: options.proxyLimits,
+    clock,
+    logger,
+    metrics,
+  });
   const services: Services = {
     client,
     namespace,
@@ -84,7 +107,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     random,
     records: new Records({ client, namespace, caches }),
     feeds,
-    exposure: options.exposeAgents === true ? exposedBy({ publicUrl, keys: options.keys, logger }) : nothingExposed,
+    exposure: agents.exposure,
     streams,
   };
   const began = clock.monotonic();
@@ -92,6 +115,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...conversationRoutes(services),
     ...startTaskRoutes(services),
     ...sandboxRoutes(services),
+    ...sandboxSettingsRoutes(services),
     ...sandboxSpecRoutes(services),
     ...accountRoutes,
     ...quotaRoutes(services),
@@ -112,13 +136,28 @@ export function createGateway(options: GatewayOptions): Gateway {
     next();
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
-  addRoutes(app, { routes, authenticator: new Authenticator({ cache: caches.apiKeys, namespace, clock }), isSynced, logger });
-  const server = createHttpServer(app);
+  const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
+  addRoutes(app, { routes, authenticator, isSynced, logger, opensSession: agents.opensSession });
+  const server = createHttpServer({
+    request: (request, response) => {
+      const address = agents.find(request);
+      if (address !== undefined) {
+        agents.handle(request, response, address);
+      } else {
+        limitRequestTime(request, response, clock);
+        app(request, response);
+      }
+    },
+    wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
+  });
+  server.on('upgrade', (request, socket, head) => agents.upgrade(request, socket, head));
+  streams.add(() => agents.drain());
 
   const close = async () => {
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
     await closeServer(server, clock, graceMs);
+    await agents.close();
     feeds.conversations.close();
     feeds.sandboxes.close();
   };
@@ -129,6 +168,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       feeds.sandboxes.open();
       try {
         ({ port } = await listenOn(server, options.host, options.port));
+        await agents.open();
       } catch (error) {
         feeds.conversations.close();
         feeds.sandboxes.close();

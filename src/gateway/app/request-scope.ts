@@ -7,7 +7,8 @@ import type { Metrics } from '../../observability/metrics.ts';
 /** Printable, without anything that a log or a header could take for something else. */
 const saneId = /^[A-Za-z0-9._:-]{1,128}$/;
 
-const requestIdOf = (given: string | string[] | undefined): string =>
+/** The client's own where it is a sane token, else a new one. */
+export const requestIdOf = (given: string | string[] | undefined): string =>
   typeof given === 'string' && saneId.test(given) ? given : randomUUID();
 
 /** Gives each request its id, and when it is over counts it, logs it, and records a write in the audit. */

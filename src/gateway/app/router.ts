@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import express, { type Express, type ErrorRequestHandler, type RequestHandler } from 'express';
 import type { Logger } from '../../observability/logger.ts';
 import type { Authenticator } from '../auth/authenticate.ts';
@@ -16,6 +17,8 @@ export interface RouterOptions {
   /** Whether the caches are filled, so that a key that is not found is known to be wrong. */
   readonly isSynced: () => boolean;
   readonly logger: Logger;
+  /** Whether the headers show the session key of this sandbox, and it runs. */
+  readonly opensSession: (sandbox: string, headers: IncomingHttpHeaders) => boolean;
 }
 
 const parseJson: RequestHandler = express.json({ limit: maxBodyBytes, type: 'application/json' });
@@ -54,14 +57,17 @@ export function addRoutes(app: Express, options: RouterOptions): void {
 }
 
 const authenticate =
-  (route: Route, { authenticator, isSynced }: RouterOptions): RequestHandler =>
+  (route: Route, { authenticator, isSynced, opensSession }: RouterOptions): RequestHandler =>
   (request, response, next) => {
     response.locals.route = route;
     response.locals.pattern = route.path;
-    if (route.access === 'key') {
+    if (route.access !== 'open') {
       response.setHeader('cache-control', 'no-store');
       if (!isSynced()) throw unavailable();
-      response.locals.principal = authenticator.authenticate(request.headers);
+      // Not tried as an API key: it is no failed attempt.
+      const { id } = request.params;
+      const isSession = route.access === 'session' && typeof id === 'string' && opensSession(id, request.headers);
+      if (!isSession) response.locals.principal = authenticator.authenticate(request.headers);
     }
     next();
   };

@@ -15,6 +15,11 @@ export const problems = {
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'invalid-request': { status: 422, title: 'The request is not valid' },
   'quota-exceeded': { status: 429, title: 'No room under the quota' },
+  'sandbox-failed': { status: 502, title: 'The sandbox has failed' },
+  'agent-unreachable': { status: 502, title: 'The agent can not be reached' },
+  'sandbox-not-running': { status: 503, title: 'The sandbox is not running' },
+  'too-many-connections': { status: 503, title: 'Too many connections' },
+  'agent-timeout': { status: 504, title: 'The agent did not answer in time' },
   internal: { status: 500, title: 'Internal error' },
   unavailable: { status: 503, title: 'Temporarily unavailable' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly title: string }>>;

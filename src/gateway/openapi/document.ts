@@ -24,7 +24,7 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query') {
 /** What every endpoint may answer beside what it says itself. */
 function commonProblems({ access, params, query, body }: Route): readonly ProblemCode[] {
   return [
-    ...(access === 'key' ? (['unauthorized', 'unavailable', 'internal'] as const) : []),
+    ...(access !== 'open' ? (['unauthorized', 'unavailable', 'internal'] as const) : []),
     ...(params !== undefined || query !== undefined || body !== undefined ? (['invalid-request'] as const) : []),
     ...(body === undefined ? [] : (['malformed-json', 'body-too-large', 'unsupported-media-type'] as const)),
   ];
