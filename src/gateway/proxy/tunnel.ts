@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock, Timer } from '../../kube/clock.ts';
 import { CloseCode, FrameFollower, closeFrame } from './frames.ts';
 import type { ProxyLimits } from './limits.ts';
 
@@ -33,6 +33,7 @@ export class Tunnel {
   #activeMs: number;
   #closing: CloseCode | undefined;
   #closingSinceMs: number | undefined;
+  #timer: Timer | undefined;
 
   constructor(options: TunnelOptions) {
     const { client, agent, clock } = options;
@@ -49,7 +50,9 @@ export class Tunnel {
     const closed = (other: Duplex) => () => {
       other.destroy();
       open -= 1;
-      if (open === 0) options.onClose();
+      if (open > 0) return;
+      this.#timer?.cancel();
+      options.onClose();
     };
     client.once('close', closed(agent)).on('error', () => client.destroy());
     agent.once('close', closed(client)).on('error', () => agent.destroy());
@@ -67,7 +70,7 @@ export class Tunnel {
     if (this.#closing !== undefined) return;
     this.#closing = code;
     this.#closingSinceMs = this.#clock.monotonic();
-    this.#clock.after(closingMs, () => this.destroy());
+    this.#timer = this.#clock.after(closingMs, () => this.destroy());
     if (this.#toClient.isBetweenFrames) this.#finish(this.#client, this.#toClient, 'client');
     if (this.#toAgent.isBetweenFrames) this.#finish(this.#agent, this.#toAgent, 'server');
   }

@@ -31,7 +31,7 @@ export class Upstreams {
   readonly #limits: ProxyLimits;
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
-  readonly #retired = new Set<Upstream>();
+  readonly #retired = new Map<Upstream, Timer>();
   #active = 0;
   #sweep: Timer | undefined;
   #closed = false;
@@ -105,7 +105,8 @@ export class Upstreams {
     this.#closed = true;
     this.#sweep?.cancel();
     this.#sweep = undefined;
-    const upstreams = [...this.#retired, ...[...this.#entries.values()].map(({ upstream }) => upstream)];
+    for (const timer of this.#retired.values()) timer.cancel();
+    const upstreams = [...this.#retired.keys(), ...[...this.#entries.values()].map(({ upstream }) => upstream)];
     for (const { unsubscribe } of this.#entries.values()) unsubscribe();
     this.#entries.clear();
     this.#retired.clear();
@@ -130,11 +131,12 @@ export class Upstreams {
   #retire(id: string, { upstream, unsubscribe }: Entry): void {
     unsubscribe();
     this.#entries.delete(id);
-    this.#retired.add(upstream);
     upstream.retire();
-    this.#clock.after(retiredMs, () => {
-      if (this.#retired.delete(upstream)) void upstream.destroy();
+    const timer = this.#clock.after(retiredMs, () => {
+      this.#retired.delete(upstream);
+      void upstream.destroy();
     });
+    this.#retired.set(upstream, timer);
   }
 
   /** Nothing is said when a master key changes, nor when a WebSocket has been silent for long: this looks. */

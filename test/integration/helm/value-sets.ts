@@ -16,6 +16,7 @@ export const valueSets: Readonly<Record<string, object>> = {
     },
     gateway: {
       publicUrl: 'https://agents.example.com',
+      sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example.com',
       autoscaling: { enabled: true },
       service: { type: 'LoadBalancer', annotations: { a: 'b' } },
       ingress: { enabled: true, className: 'nginx', annotations: { a: 'b' }, tls: [{ secretName: 'tls', hosts: ['agents.example.com'] }] },
