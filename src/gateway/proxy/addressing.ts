@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { parsePath, type PortName, type ProxyAddress } from './address.ts';
 import type { HostTemplate } from './host-template.ts';
 
@@ -8,9 +9,9 @@ export interface Origins {
   urlOf(sandbox: string, portName: PortName): string | undefined;
 }
 
-/** Origins that are known by the address that a client has connected to. */
+/** Origins that are known by the connection that a request comes on. */
 export interface AddressOrigins extends Origins {
-  match(localAddress: string): { readonly sandbox: string; readonly portName: PortName } | undefined;
+  match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined;
 }
 
 /** How the URL looks that a client has used. */
@@ -46,9 +47,8 @@ export class Addressing {
   find(request: IncomingMessage): ProxyAddress | undefined {
     const path = request.url ?? '';
     const found =
-      (this.#addresses && this.#addresses.match(request.socket.localAddress ?? '')) ??
-      (this.#template && this.#template.match(request.headers.host ?? ''));
-    return found === undefined ? parsePath(path) : { ...found, path, prefix: '' };
+      (this.#addresses && this.#addresses.match(request.socket)) ?? (this.#template && this.#template.match(request.headers.host ?? ''));
+    return found === undefined ? parsePath(path) : { sandbox: found.sandbox, portName: found.portName, path, prefix: '' };
   }
 
   seenBy({ sandbox, portName, prefix }: ProxyAddress): SeenUrl {

@@ -15,7 +15,7 @@ export class HostTemplate {
   readonly #start: string;
   readonly #end: string;
   readonly #hostStart: string;
-  readonly #hostEnds: readonly (readonly [PortName, string])[];
+  readonly #hostEnds: ReadonlyMap<PortName, string>;
 
   /** Throws where the template has another form. */
   constructor(template: string) {
@@ -24,14 +24,14 @@ export class HostTemplate {
       throw new Error(`a URL template has to look like https://{sandbox}-{port}.agents.example.com, not like ${template}`);
     }
     this.#hostStart = before;
-    this.#hostEnds = portNames.map((portName) => [portName, `${between}${portLabel(portName)}${after}${domain}`]);
+    this.#hostEnds = new Map(portNames.map((portName) => [portName, `${between}${portLabel(portName)}${after}${domain}`]));
     this.#start = `${scheme}://${before}`;
     this.#end = port;
   }
 
   /** An origin. Undefined for a sandbox whose name fits into no label. */
   urlOf(sandbox: string, portName: PortName): string | undefined {
-    const end = this.#hostEnds.find(([candidate]) => candidate === portName)?.[1];
+    const end = this.#hostEnds.get(portName);
     if (end === undefined || !sandboxLabel.test(sandbox)) return undefined;
     const host = `${this.#hostStart}${sandbox}${end}`;
     return host.indexOf('.') > maxLabelLength ? undefined : `${this.#start}${sandbox}${end}${this.#end}`;

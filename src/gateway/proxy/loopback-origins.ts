@@ -48,6 +48,8 @@ function candidate(text: string): string {
 export class LoopbackOrigins implements AddressOrigins {
   readonly #options: LoopbackOriginsOptions;
   readonly #byAddress = new Map<string, Listener>();
+  /** A connection stays its sandbox's, also when that is gone: it is never the service's own. */
+  readonly #bySocket = new WeakMap<Socket, Listener>();
   readonly #byPort = new Map<string, Listener>();
   readonly #pending = new Set<Promise<void>>();
   #remembered = new Map<string, string>();
@@ -89,8 +91,8 @@ export class LoopbackOrigins implements AddressOrigins {
     return listener?.isListening === true ? `http://${listener.address}:${this.#options.port()}` : undefined;
   }
 
-  match(localAddress: string): { readonly sandbox: string; readonly portName: PortName } | undefined {
-    return this.#byAddress.get(localAddress);
+  match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined {
+    return this.#bySocket.get(socket);
   }
 
   #add({ metadata: { name, uid } }: Sandbox): void {
@@ -134,7 +136,10 @@ export class LoopbackOrigins implements AddressOrigins {
   async #listen(wish: Pick<Listener, 'uid' | 'sandbox' | 'portName' | 'address'>): Promise<void> {
     const { accept, port, logger } = this.#options;
     // As the server of node:http makes its own.
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, accept);
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      this.#bySocket.set(socket, listener);
+      accept(socket);
+    });
     const listener: Listener = { ...wish, server, isListening: false };
     this.#byAddress.set(wish.address, listener);
     this.#byPort.set(`${wish.sandbox}/${wish.portName}`, listener);
