@@ -52,9 +52,12 @@ export class Addressing {
   }
 
   seenBy({ sandbox, portName, prefix }: ProxyAddress): SeenUrl {
-    const url = new URL((prefix === '' ? this.#originOf(sandbox, portName) : undefined) ?? this.#publicUrl());
-    const base = prefix === '' ? '' : url.pathname.replace(/\/$/, '');
-    return { protocol: url.protocol === 'https:' ? 'https' : 'http', host: url.host, prefix: `${base}${prefix}` };
+    const url = (prefix === '' ? this.#originOf(sandbox, portName) : undefined) ?? this.#publicUrl();
+    const protocol = url.startsWith('https:') ? 'https' : 'http';
+    const rest = url.slice(protocol.length + '://'.length);
+    const slash = rest.indexOf('/');
+    if (slash < 0) return { protocol, host: rest, prefix };
+    return { protocol, host: rest.slice(0, slash), prefix: prefix === '' ? '' : `${rest.slice(slash)}${prefix}` };
   }
 
   #originOf(sandbox: string, portName: PortName): string | undefined {

@@ -18,6 +18,8 @@ interface Entry {
   readonly portName: PortName;
   readonly upstream: Upstream;
   readonly unsubscribe: () => void;
+  /** The last state of the sandbox that was found to mean this upstream. */
+  seen: Sandbox;
 }
 
 const tooMany = () =>
@@ -63,16 +65,21 @@ export class Upstreams {
 
   /** Undefined unless the sandbox is RUNNING and its key is known. */
   of(sandbox: Sandbox, portName: PortName): Upstream | undefined {
-    const wanted = this.#identify(sandbox, portName);
-    if (wanted === undefined) return undefined;
     const { name } = sandbox.metadata;
     const id = `${name}/${portName}`;
     const known = this.#entries.get(id);
-    if (known?.upstream.identity === wanted.identity) return known.upstream;
+    // A key is not derived for every request. That a master key has changed is noticed by the sweep.
+    if (known?.seen === sandbox) return known.upstream;
+    const wanted = this.#identify(sandbox, portName);
+    if (wanted === undefined) return undefined;
+    if (known?.upstream.identity === wanted.identity) {
+      known.seen = sandbox;
+      return known.upstream;
+    }
     if (known !== undefined) this.#retire(id, known);
     const upstream = new Upstream({ ...wanted, limits: this.#limits });
     const unsubscribe = this.#feed.on(name, (object) => this.#review(id, object));
-    this.#entries.set(id, { name, portName, upstream, unsubscribe });
+    this.#entries.set(id, { name, portName, upstream, unsubscribe, seen: sandbox });
     this.#keepSweeping();
     return upstream;
   }
