@@ -16,7 +16,15 @@ import type {
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
 import { AgentError } from './errors.ts';
 import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
-import { commandResultOf, contentOf, conversationOf, createBodyOf, maxDetailCharacters, uidTag, userMessageOf } from './openhands-mapping.ts';
+import {
+  commandResultOf,
+  contentOf,
+  conversationOf,
+  createBodyOf,
+  maxDetailCharacters,
+  uidTag,
+  userMessageOf,
+} from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
 export interface OpenHandsClientOptions {

@@ -54,6 +54,13 @@ export async function gateway(version: string): Promise<void> {
     logger,
     metrics: runtime.metrics,
     version,
+    proxyLimits: {
+      perSandbox: config.PROXY_CONNECTIONS_PER_SANDBOX,
+      total: config.PROXY_CONNECTIONS,
+      firstByteMs: config.PROXY_FIRST_BYTE_SECONDS * 1000,
+      idleMs: config.PROXY_IDLE_SECONDS * 1000,
+    },
+    ...(config.SANDBOX_URL_TEMPLATE === undefined ? {} : { sandboxUrlTemplate: config.SANDBOX_URL_TEMPLATE }),
   });
   stack.defer(() => server.close());
   const { port } = await server.listen();

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { OpenHandsClient } from '../agent/openhands-client.ts';
-import { readUpConfig } from '../config/up.ts';
+import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
 import { issueKey } from '../gateway/auth/issue-key.ts';
 import { hashKey } from '../gateway/auth/key.ts';
-import { createGateway } from '../gateway/gateway.ts';
+import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isAlreadyExists } from '../kube/errors.ts';
@@ -61,6 +61,14 @@ async function ensureFirstKey(client: KubeClient, folder: DataFolder, owner: str
   const { key } = await issueKey({ client, namespace, owner, role: 'admin', description: 'Made at the first start.' });
   folder.write('api-key', key);
   return key;
+}
+
+/** An origin for each sandbox: as set, else an address of this machine where clients are on it too. */
+function sandboxOrigins({ SANDBOX_URL_TEMPLATE, PUBLIC_URL }: UpConfig, folder: DataFolder): Partial<GatewayOptions> {
+  if (SANDBOX_URL_TEMPLATE !== undefined) return { sandboxUrlTemplate: SANDBOX_URL_TEMPLATE };
+  if (PUBLIC_URL !== undefined) return {};
+  const file = 'sandbox-addresses';
+  return { loopbackOrigins: { read: () => folder.read(file), write: (text) => folder.write(file, text) } };
 }
 
 function banner(facts: { url: string; key: string; kubeconfig: string; metricsUrl: string; dataDir: string }): string {
@@ -150,6 +158,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     logger,
     metrics,
     version,
+    ...sandboxOrigins(config, folder),
   });
   stack.defer(() => gateway.close());
   const { port } = await gateway.listen();

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { count, flag, operating, port, readEnvironment, seconds, shared } from './environment.ts';
 import { serving } from './serving.ts';
-import { flag, operating, port, readEnvironment, seconds, shared } from './environment.ts';
 
 const cluster = {
   ...shared,
@@ -42,6 +42,13 @@ const gatewaySchema = z.object({
   ...serving,
   HOST: z.string().default('0.0.0.0'),
   PORT: port(3000),
+  /** Requests to agents and WebSockets at once: of one sandbox, and of all. */
+  PROXY_CONNECTIONS_PER_SANDBOX: count(256),
+  PROXY_CONNECTIONS: count(10_000),
+  /** How long an agent may take to begin an answer; some of its calls last as long as a command. */
+  PROXY_FIRST_BYTE_SECONDS: seconds(600),
+  /** How long nothing may come from an agent in the middle of an answer, or in either direction of a WebSocket. */
+  PROXY_IDLE_SECONDS: seconds(600),
   /** How long it goes on after it was told to end and /ready says no, so that nobody sends it requests any more when it stops. */
   DRAIN_SECONDS: z.coerce.number('must be a number of seconds').min(0).max(15, 'must be at most 15').default(0),
 });

@@ -12,6 +12,9 @@ export const port = (fallback: number) =>
 export const seconds = (fallback: number) =>
   z.coerce.number('must be a number of seconds').positive('must be more than 0').default(fallback);
 
+/** A number of things that there may be at most. */
+export const count = (fallback: number) => z.coerce.number('must be a number').int('must be a whole number').min(1).default(fallback);
+
 /** `true` and `false`, also `1` and `0`. */
 export const flag = (fallback: boolean) =>
   z
@@ -39,10 +42,19 @@ export const logging = {
 
 const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
+/** An origin for each port of each sandbox. Both stand in the first label, so that one wildcard covers them all. */
+const sandboxUrl = z
+  .string()
+  .regex(
+    /^https?:\/\/[a-z0-9-]*\{sandbox\}-{1,2}\{port\}[a-z0-9-]*(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+(:\d{1,5})?\/?$/,
+    'must look like https://{sandbox}-{port}.agents.example.com',
+  );
+
 /** Settings that every process which serves REST or runs controllers understands. */
 export const shared = {
   ...logging,
   PUBLIC_URL: httpUrl.optional(),
+  SANDBOX_URL_TEMPLATE: sandboxUrl.optional(),
   GIT_HOSTS: z
     .string()
     .default('{"github":"https://github.com","gitlab":"https://gitlab.com","bitbucket":"https://bitbucket.org"}')

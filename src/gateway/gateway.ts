@@ -12,7 +12,7 @@ import { OpenStreams } from './app/open-streams.ts';
 import { requestScope } from './app/request-scope.ts';
 import type { Route } from './app/route.ts';
 import { addRoutes } from './app/router.ts';
-import { closeServer, createHttpServer, listenOn } from './app/server.ts';
+import { closeServer, createHttpServer, limitRequestTime, listenOn } from './app/server.ts';
 import type { Services } from './app/services.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import type { RandomBytes } from './auth/key.ts';
@@ -26,6 +26,10 @@ import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
 import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
 import { openApiRoutes } from './openapi/route.ts';
 import { conversationPage } from './pages/conversation.ts';
+import { AgentAccess } from './proxy/agent-access.ts';
+import { isWebSocketRequest } from './proxy/handshake.ts';
+import type { ProxyLimits } from './proxy/limits.ts';
+import type { Memory } from './proxy/loopback-origins.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { accountRoutes } from './v1/account.ts';
@@ -35,10 +39,10 @@ import { gitRoutes } from './v1/git.ts';
 import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
+import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
-import { exposedBy, nothingExposed } from './views/exposure.ts';
 
 export interface GatewayOptions {
   readonly client: KubeClient;
@@ -52,8 +56,12 @@ export interface GatewayOptions {
   readonly port: number;
   /** How clients reach the gateway, for the URLs in answers; `http://<host>:<port>` by default. */
   readonly publicUrl?: string;
-  /** Whether answers say how to reach the agents; false by default. */
-  readonly exposeAgents?: boolean;
+  /** An origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by default agents are behind paths of `publicUrl`. */
+  readonly sandboxUrlTemplate?: string;
+  /** On one machine: a loopback address for each sandbox, remembered here. */
+  readonly loopbackOrigins?: Memory;
+  /** What differs from the defaults. */
+  readonly proxyLimits?: Partial<ProxyLimits>;
   /** Whether the deprecated interface under /api answers; else it says 410. */
   readonly legacyApi: boolean;
   /** Pages of which origins may use the service; by default none. */
@@ -106,7 +114,24 @@ export function createGateway(options: GatewayOptions): Gateway {
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
   };
   const streams = new OpenStreams();
+  const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const events = new AgentEvents();
+  const agents = new AgentAccess({
+    sandboxes: caches.sandboxes,
+    feed: feeds.sandboxes,
+    namespace,
+    keys: options.keys,
+    publicUrl,
+    port: () => port,
+    accept: (socket) => void server.emit('connection', socket),
+    urlTemplate: options.sandboxUrlTemplate,
+    loopbackOrigins: options.loopbackOrigins,
+    limits: options.proxyLimits,
+    clientAddress,
+    clock,
+    logger,
+    metrics,
+  });
   const services: Services = {
     client,
     namespace,
@@ -114,7 +139,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     random,
     records: new Records({ client, namespace, caches }),
     feeds,
-    exposure: options.exposeAgents === true ? exposedBy({ publicUrl, keys: options.keys, logger }) : nothingExposed,
+    exposure: agents.exposure,
     streams,
     keys: options.keys,
     events,
@@ -126,6 +151,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...startTaskRoutes(services),
     ...eventRoutes(services),
     ...sandboxRoutes(services),
+    ...sandboxSettingsRoutes(services),
     ...sandboxSpecRoutes(services),
     ...accountRoutes,
     ...keyRoutes(services),
@@ -142,7 +168,6 @@ export function createGateway(options: GatewayOptions): Gateway {
   ];
   const routes = [...documented, ...openApiRoutes(documented, { version, publicUrl })];
 
-  const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
   app.use(requestScope({ logger, audit: options.audit ?? logger, metrics, clock, clientAddress }));
@@ -157,27 +182,37 @@ export function createGateway(options: GatewayOptions): Gateway {
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
-  addRoutes(app, {
-    routes,
-    authenticator: new Authenticator({ cache: caches.apiKeys, namespace, clock }),
-    isSynced,
-    limits: new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger }),
-    load,
-    clientAddress,
-    logger,
-  });
-  const server = createHttpServer(app, {
-    onDrop: () => metrics.droppedConnections.inc(),
-    ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
-  });
+  const limits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
+  const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
+  addRoutes(app, { routes, authenticator, isSynced, limits, load, clientAddress, logger, opensSession: agents.opensSession });
+  const server = createHttpServer(
+    {
+      request: (request, response) => {
+        const address = agents.find(request);
+        if (address === undefined) {
+          limitRequestTime(request, response, clock);
+          app(request, response);
+        } else if (!allowOrigins(request, response)) {
+          agents.handle(request, response, address);
+        }
+      },
+      wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
+    },
+    {
+      onDrop: () => metrics.droppedConnections.inc(),
+      ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
+    },
+  );
+  server.on('upgrade', (request, socket, head) => agents.upgrade(request, socket, head));
+  streams.add(() => agents.drain());
 
   const close = async () => {
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
     await closeServer(server, clock, graceMs);
     load.stop();
+    await Promise.all([agents.close(), events.close()]);
     for (const feed of Object.values(feeds)) feed.close();
-    await events.close();
   };
   return {
     routes,
@@ -185,6 +220,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       for (const feed of Object.values(feeds)) feed.open();
       try {
         ({ port } = await listenOn(server, options.host, options.port));
+        await agents.open();
       } catch (error) {
         for (const feed of Object.values(feeds)) feed.close();
         throw error;

@@ -84,6 +84,11 @@ export function createMetrics(registry: Registry = new Registry()) {
       help: 'Connections closed at once because there were too many.',
       registers,
     }),
+    proxyWebSockets: new Gauge({
+      name: name('proxy_websockets'),
+      help: 'WebSockets between clients and agents that are open.',
+      registers,
+    }),
     startStageSeconds: new Histogram({
       name: name('start_stage_duration_seconds'),
       help: 'How long a start stays in each status.',

@@ -9,8 +9,8 @@ import type { ClientAddress } from '../limits/client-address.ts';
 /** Printable, without anything that a log or a header could take for something else. */
 const saneId = /^[A-Za-z0-9._:-]{1,128}$/;
 
-/** An API key is none: the id stands in every log line. */
-const requestIdOf = (given: string | string[] | undefined): string =>
+/** The client's own where it is a sane token, else a new one. An API key is none: the id stands in every log line. */
+export const requestIdOf = (given: string | string[] | undefined): string =>
   typeof given === 'string' && saneId.test(given) && !isWellFormedKey(given) ? given : randomUUID();
 
 export interface RequestScopeOptions {

@@ -41,7 +41,8 @@ interface Description {
 }
 
 export interface Route extends Description {
-  readonly access: 'key' | 'open';
+  /** `session`: also whoever shows the session key of the sandbox that `{id}` names. */
+  readonly access: 'key' | 'session' | 'open';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
   /** By their names in lower case. */
@@ -106,3 +107,23 @@ export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefi
 
 /** An endpoint for everyone. */
 export const openRoute = (definition: Description & { readonly handle: () => Answer }): Route => ({ ...definition, access: 'open' });
+
+interface SessionRoute<P> extends Description {
+  readonly params: z.ZodType<P>;
+  /** `owner` is undefined for whoever has shown the sandbox's session key, and no API key. */
+  readonly handle: (call: { readonly owner: string | undefined; readonly params: P }) => Answer | Promise<Answer>;
+}
+
+/** An endpoint about one sandbox, for its owner and for whoever has its session key. */
+export const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
+  ...definition,
+  access: 'session',
+  handle: ({ principal, request }) => {
+    const { params } = validate<P, undefined, undefined, undefined>(
+      { params: definition.params },
+      { params: request.params, query: {}, headers: {}, body: {} },
+    );
+    // The schema is there, so what it has made is.
+    return definition.handle({ owner: principal?.owner, params: params as P });
+  },
+});

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import express, { type Express, type ErrorRequestHandler, type Request, type RequestHandler } from 'express';
 import type { Logger } from '../../observability/logger.ts';
 import type { Authenticator, Principal } from '../auth/authenticate.ts';
@@ -22,6 +23,8 @@ export interface RouterOptions {
   readonly load: LoadGuard;
   readonly clientAddress: ClientAddress;
   readonly logger: Logger;
+  /** Whether the headers show the session key of this sandbox, and it runs. */
+  readonly opensSession: (sandbox: string, headers: IncomingHttpHeaders) => boolean;
 }
 
 const parseJson: RequestHandler = express.json({ limit: maxBodyBytes, type: 'application/json' });
@@ -64,14 +67,18 @@ const admit =
   (request, response, next) => {
     response.locals.route = route;
     response.locals.pattern = route.path;
-    if (route.access === 'key') {
+    if (route.access !== 'open') {
       response.setHeader('cache-control', 'no-store');
       if (!options.isSynced()) throw unavailable();
-      const principal = authenticate(request, options);
-      response.locals.principal = principal;
       const kind = route.method === 'get' ? 'reads' : 'writes';
-      const headers = options.limits.request(principal.keyName, kind);
-      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      // Not tried as an API key: it is no failed attempt.
+      const { id } = request.params;
+      if (!(route.access === 'session' && typeof id === 'string' && options.opensSession(id, request.headers))) {
+        const principal = authenticate(request, options);
+        response.locals.principal = principal;
+        const headers = options.limits.request(principal.keyName, kind);
+        for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      }
       response.locals.leave = options.load.enter(kind, route.body === undefined ? 0 : bodyBytesOf(request));
     }
     next();

@@ -1,8 +1,8 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { isIPv6 } from 'node:net';
 import { sleep, type Clock } from '../../kube/clock.ts';
 
-/** Against clients that send slowly on purpose. A proxied upload is no shorter than that: it has its own limit. */
+/** Against clients that send slowly on purpose. The second is not for what is proxied: an upload may take longer, and has a limit of its own. */
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 60_000;
 const maxHeaderBytes = 16 * 1024;
@@ -22,12 +22,19 @@ export interface HttpServerOptions {
   readonly stallMs?: number;
 }
 
-export function createHttpServer(listener: RequestListener, options: HttpServerOptions = {}): Server {
+export interface ServerHandlers {
+  readonly request: RequestListener;
+  /** Whether a request is to become something else than HTTP; if not, it is answered like any other. */
+  readonly wantsUpgrade: (request: IncomingMessage) => boolean;
+}
+
+export function createHttpServer({ request: listener, wantsUpgrade }: ServerHandlers, options: HttpServerOptions = {}): Server {
   const { maxConnections, onDrop, stallMs = stallTimeoutMs } = options;
   const server = createServer(
     {
       headersTimeout: headersTimeoutMs,
-      requestTimeout: requestTimeoutMs,
+      requestTimeout: 0,
+      shouldUpgradeCallback: wantsUpgrade,
       keepAliveTimeout: keepAliveTimeoutMs,
       maxHeaderSize: maxHeaderBytes,
       connectionsCheckingInterval: 5000,
@@ -50,6 +57,18 @@ export function createHttpServer(listener: RequestListener, options: HttpServerO
     server.closeIdleConnections();
   });
   return server;
+}
+
+/** Cuts off a client that takes too long to send its request, as the server would do with every one. */
+export function limitRequestTime(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
+  if (request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined) return;
+  const timer = clock.after(requestTimeoutMs, () => {
+    if (request.complete) return;
+    if (!response.headersSent) request.socket.write('HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n');
+    request.socket.destroy();
+  });
+  request.once('end', () => timer.cancel());
+  response.once('close', () => timer.cancel());
 }
 
 /** The gateway's address can't be had. The message is one line, for a person at a terminal. */

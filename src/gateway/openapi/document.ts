@@ -30,7 +30,7 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | '
 function commonProblems({ access, params, query, headers, body, deprecated, mediaType }: Route): readonly ProblemCode[] {
   const isChecked = mediaType === undefined && [params, query, headers, body].some((schema) => schema !== undefined);
   return [
-    ...(access === 'key' ? (['unauthorized', 'too-many-attempts', 'rate-limited', 'overloaded', 'unavailable', 'internal'] as const) : []),
+    ...(access !== 'open' ? (['unauthorized', 'too-many-attempts', 'rate-limited', 'overloaded', 'unavailable', 'internal'] as const) : []),
     ...(params !== undefined || body !== undefined ? (['malformed-request'] as const) : []),
     ...(isChecked ? (['invalid-request'] as const) : []),
     ...(deprecated === true ? (['legacy-api-removed'] as const) : []),

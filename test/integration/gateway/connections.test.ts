@@ -18,7 +18,7 @@ describe('connections', () => {
   });
 
   const listen = async (listener: RequestListener, options: HttpServerOptions) => {
-    server = createHttpServer(listener, options);
+    server = createHttpServer({ request: listener, wantsUpgrade: () => false }, options);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
   };

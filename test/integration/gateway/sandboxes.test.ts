@@ -17,7 +17,7 @@ const failed: SandboxState = { conditions: [is('Failed', 'True', 'CrashLoop')] }
 describe('sandboxes', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await TestGateway.start({ exposeAgents: true, publicUrl: 'https://agents.example/' });
+    gateway = await TestGateway.start({ publicUrl: 'https://agents.example/' });
   });
   afterAll(() => gateway.stop());
 

@@ -19,6 +19,7 @@ export const valueSets: Readonly<Record<string, object>> = {
       trustedProxies: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
       limits: { readsPerSecond: 0, connections: 10_000, requests: 3_000_000 },
       corsOrigins: ['https://ui.example.com', 'http://127.0.0.1:3001'],
+      sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example.com',
       autoscaling: { enabled: true },
       service: { type: 'LoadBalancer', annotations: { a: 'b' } },
       ingress: { enabled: true, className: 'nginx', annotations: { a: 'b' }, tls: [{ secretName: 'tls', hosts: ['agents.example.com'] }] },

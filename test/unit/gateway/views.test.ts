@@ -130,7 +130,7 @@ describe('the execution status of a conversation is', () => {
 
 describe('a conversation', () => {
   const exposure = exposedBy({
-    publicUrl: () => 'https://agents.example',
+    agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
     keys: { sessionKey: (uid) => `key of ${uid}` },
     logger: silentLogger,
   });
@@ -177,7 +177,7 @@ describe('a conversation', () => {
 
   it('is shown without access when its key can not be derived', () => {
     const broken = exposedBy({
-      publicUrl: () => 'https://agents.example',
+      agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
       keys: {
         sessionKey: () => {
           throw new Error('unknown master key');
@@ -293,7 +293,11 @@ describe('a start task', () => {
 });
 
 describe('a sandbox', () => {
-  const exposure = exposedBy({ publicUrl: () => 'https://agents.example', keys: { sessionKey: () => 'k' }, logger: silentLogger });
+  const exposure = exposedBy({
+    agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
+    keys: { sessionKey: () => 'k' },
+    logger: silentLogger,
+  });
   it('tells its URLs and key while RUNNING', () => {
     expect(sandboxRecord(aSandbox(running), exposure)).toEqual({
       id: 'sbx-1',

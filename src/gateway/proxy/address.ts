@@ -1,0 +1,53 @@
+/** What a request that is meant for a sandbox says. Where it goes to is never taken from it: only whose, and the path there. */
+export interface ProxyAddress {
+  readonly sandbox: string;
+  readonly portName: PortName;
+  /** For the agent: from the first slash on, with the query. As the client sent it, nothing decoded. */
+  readonly path: string;
+  /** What stands before `path` in the client's URL: empty where the sandbox has an origin of its own. */
+  readonly prefix: string;
+}
+
+/** The ports that a sandbox exposes, under the names that clients know them by. */
+export const portNames = ['AGENT_SERVER'] as const;
+export type PortName = (typeof portNames)[number];
+
+const isPortName = (name: string): name is PortName => (portNames as readonly string[]).includes(name);
+
+const pathForm = /^(\/sandboxes\/([a-z0-9][-a-z0-9.]{0,252})\/([A-Z][A-Z0-9_]{0,31}))(?=[/?]|$)(.*)$/s;
+
+/** Reads `/sandboxes/{id}/{port name}/…`; undefined for anything else, also for ids and names that are not spelled plainly. */
+export function parsePath(target: string): ProxyAddress | undefined {
+  if (!target.startsWith('/sandboxes/')) return undefined;
+  const [, prefix, sandbox, portName, rest] = pathForm.exec(target) ?? [];
+  if (prefix === undefined || sandbox === undefined || portName === undefined || rest === undefined) return undefined;
+  return isPortName(portName) ? { sandbox, portName, path: rest.startsWith('/') ? rest : `/${rest}`, prefix } : undefined;
+}
+
+/** Printable ASCII; no fragment, and no backslash, which some take for a slash. */
+const plainPath = /^\/(?:[!"$&-[\]-~]|%[0-9A-Fa-f]{2})*$/;
+const plainQuery = /^[!-~]*$/;
+/** Dots alone, plainly or encoded, with or without a parameter behind them, and between slashes of either spelling. */
+const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
+/** Control characters and backslashes in disguise. */
+const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;
+
+/**
+ * Whether a path can mean but one thing, to us, to the agent and to whatever lies between. Encoded slashes may stand in it: they go
+ * through as they are.
+ */
+export function isSafePath(path: string): boolean {
+  const query = path.indexOf('?');
+  const pathname = query < 0 ? path : path.slice(0, query);
+  if (query >= 0 && !plainQuery.test(path.slice(query))) return false;
+  return plainPath.test(pathname) && !dotSegment.test(pathname) && !encodedTrouble.test(pathname);
+}
+
+const openPaths: ReadonlySet<string> = new Set(['/alive', '/health', '/ready', '/server_info']);
+
+/** What the agent tells everybody. Exactly these paths, in this spelling. */
+export function isOpen(method: string | undefined, path: string): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  const query = path.indexOf('?');
+  return openPaths.has(query < 0 ? path : path.slice(0, query));
+}

@@ -1,0 +1,25 @@
+import { errors } from 'undici';
+import { ProblemError } from '../errors/problem-error.ts';
+
+const retryAfter = { 'retry-after': '1' };
+
+export const agentTimeout = (cause?: unknown) =>
+  new ProblemError('agent-timeout', 'The agent did not answer in time.', { headers: retryAfter, cause });
+
+export const agentUnreachable = (cause?: unknown) =>
+  new ProblemError('agent-unreachable', 'The agent can not be reached at the moment.', { headers: retryAfter, cause });
+
+/** What a client is told about a request that failed on its way to the agent. */
+export function agentProblem(error: unknown): ProblemError {
+  if (error instanceof ProblemError) return error;
+  if (error instanceof errors.ConnectTimeoutError || error instanceof errors.HeadersTimeoutError) return agentTimeout(error);
+  if (error instanceof errors.InvalidArgumentError || error instanceof errors.NotSupportedError) {
+    return new ProblemError('malformed-request', 'The request could not be read.', { cause: error });
+  }
+  return agentUnreachable(error);
+}
+
+const closedCodes: ReadonlySet<unknown> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
+
+/** Whether a connection that stood was closed before the agent had said anything, as happens when it closes an idle one just then. */
+export const isClosedConnection = (error: unknown): boolean => error instanceof Error && 'code' in error && closedCodes.has(error.code);

@@ -1,0 +1,100 @@
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../../kube/clock.ts';
+import { agentTimeout, agentUnreachable } from './agent-errors.ts';
+import { refuseUpgrade, refuseWithStatus } from './answer.ts';
+import { handshakeHeaders, switchingProtocols, type Handshake } from './handshake.ts';
+import type { ProxyLimits } from './limits.ts';
+import { Tunnel } from './tunnel.ts';
+import type { Upstream } from './upstream.ts';
+
+const answerMs = 10_000;
+const tcpKeepAliveMs = 30_000;
+/** A connection for each WebSocket, which keeps it. */
+const agent = new Agent({ keepAlive: false });
+
+export interface HandshakerOptions {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  readonly upstream: Upstream;
+  readonly path: string;
+  /** For the agent, name and value in turn, without those of the handshake. */
+  readonly headers: readonly string[];
+  readonly handshake: Handshake;
+  readonly hasKey: boolean;
+  readonly requestId: string;
+  readonly limits: ProxyLimits;
+  readonly clock: Clock;
+  /** Called with each status once, 101 included; 0 when the client has gone before. */
+  readonly onStatus: (status: number) => void;
+  /** Called with the tunnel as soon as there is one. */
+  readonly onOpen: (tunnel: Tunnel) => void;
+  /** Called once, when nothing of it is open any more. */
+  readonly onClose: () => void;
+}
+
+/** Repeats a client's WebSocket handshake to the agent, and joins both connections when the agent agrees. */
+export function openTunnel(options: HandshakerOptions): void {
+  const { socket, upstream, handshake, requestId, clock, limits } = options;
+  const { host, port } = upstream.target;
+  let isOver = false;
+  const end = (status: number): boolean => {
+    if (isOver) return false;
+    isOver = true;
+    timer.cancel();
+    socket.off('close', onGone);
+    options.onStatus(status);
+    return true;
+  };
+  const outgoing = httpRequest({
+    host,
+    port,
+    agent,
+    method: 'GET',
+    path: options.path,
+    headers: [...options.headers, ...handshakeHeaders(handshake)],
+  });
+  const fail = (problem: ReturnType<typeof agentTimeout>) => {
+    if (!end(problem.status)) return;
+    outgoing.destroy();
+    refuseUpgrade(socket, problem, requestId);
+    options.onClose();
+  };
+  const onGone = () => {
+    if (!end(0)) return;
+    outgoing.destroy();
+    options.onClose();
+  };
+  const timer = clock.after(limits.connectMs + answerMs, () => fail(agentTimeout()));
+  socket.once('close', onGone).on('error', () => socket.destroy());
+  outgoing.on('error', (error) => fail(agentUnreachable(error)));
+  outgoing.once('response', (answer: IncomingMessage) => {
+    const status = answer.statusCode ?? 0;
+    answer.destroy();
+    if (status < 400) {
+      fail(agentUnreachable());
+    } else if (end(status)) {
+      refuseWithStatus(socket, status, requestId);
+      options.onClose();
+    }
+  });
+  outgoing.once('upgrade', (answer: IncomingMessage, agentSocket: Socket, agentHead: Buffer) => {
+    const text = switchingProtocols(handshake, answer, requestId);
+    if (text === undefined) {
+      agentSocket.destroy();
+      fail(agentUnreachable());
+      return;
+    }
+    if (!end(101)) {
+      agentSocket.destroy();
+      return;
+    }
+    if (socket instanceof Socket) socket.setTimeout(0).setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
+    agentSocket.setTimeout(0).setNoDelay(true);
+    socket.write(text);
+    const { head: clientHead, hasKey, onClose, onOpen } = options;
+    onOpen(new Tunnel({ client: socket, agent: agentSocket, clientHead, agentHead, hasKey, limits, clock, onClose }));
+  });
+  outgoing.end();
+}

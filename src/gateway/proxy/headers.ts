@@ -1,0 +1,142 @@
+/** Of one connection only, RFC 9110 §7.6.1, and what old software takes for that. */
+const hopByHop = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authentication-info',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+];
+
+/** What no agent is told: it is trusted with nothing that opens anything but itself. */
+const keptFromAgents: ReadonlySet<string> = new Set([
+  ...hopByHop,
+  'authorization',
+  'cookie',
+  'cookie2',
+  'expect',
+  'forwarded',
+  'host',
+  'x-init-api-key',
+  'x-real-ip',
+  'x-request-id',
+  'x-session-api-key',
+]);
+
+/** What an agent can't say in the gateway's name. */
+const keptFromClients: ReadonlySet<string> = new Set([
+  ...hopByHop,
+  'alt-svc',
+  'clear-site-data',
+  'content-security-policy',
+  'content-security-policy-report-only',
+  'cross-origin-opener-policy',
+  'date',
+  'nel',
+  'public-key-pins',
+  'refresh',
+  'report-to',
+  'reporting-endpoints',
+  'server',
+  'service-worker-allowed',
+  'set-cookie',
+  'set-cookie2',
+  'strict-transport-security',
+  'x-content-type-options',
+  'x-request-id',
+]);
+
+/** The names that Connection declares to be of this connection only. */
+function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefined {
+  let options: Set<string> | undefined;
+  for (let index = 0; index < raw.length; index += 2) {
+    if (raw[index]?.toLowerCase() !== 'connection') continue;
+    for (const option of (raw[index + 1] ?? '').split(',')) {
+      const name = option.trim().toLowerCase();
+      if (name !== '' && name !== 'keep-alive' && name !== 'close') (options ??= new Set()).add(name);
+    }
+  }
+  return options;
+}
+
+export interface RequestFacts {
+  /** The client's own, or that of the proxy in front of us. */
+  readonly clientAddress: string;
+  /** Of the URL that the client used. */
+  readonly protocol: 'http' | 'https';
+  readonly host: string;
+  /** What stands before the agent's path in that URL. */
+  readonly prefix: string;
+  readonly requestId: string;
+  /** The agent's address, which stands in Host. */
+  readonly authority: string;
+  /** Shown to the agent. Absent where the client has shown none that is right: then what it has shown is not passed on. */
+  readonly sessionKey: string | undefined;
+  /** Whether the request has a body, and its length goes with it. */
+  readonly hasBody: boolean;
+}
+
+/** The headers that go to the agent, name and value in turn. */
+export function requestHeaders(raw: readonly string[], facts: RequestFacts): string[] {
+  const ofConnection = connectionOptions(raw);
+  const headers = ['host', facts.authority];
+  for (let index = 0; index + 1 < raw.length; index += 2) {
+    const [name = '', value = ''] = [raw[index], raw[index + 1]];
+    const key = name.toLowerCase();
+    if (keptFromAgents.has(key) || key.startsWith('x-forwarded-') || key.startsWith('sec-websocket-')) continue;
+    if (ofConnection?.has(key) === true || (key === 'content-length' && !facts.hasBody)) continue;
+    headers.push(name, value);
+  }
+  headers.push('x-forwarded-for', facts.clientAddress, 'x-forwarded-proto', facts.protocol, 'x-forwarded-host', facts.host);
+  if (facts.prefix !== '') headers.push('x-forwarded-prefix', facts.prefix);
+  if (facts.sessionKey !== undefined) headers.push('x-session-api-key', facts.sessionKey);
+  headers.push('x-request-id', facts.requestId);
+  return headers;
+}
+
+export interface ResponseFacts {
+  readonly requestId: string;
+  readonly prefix: string;
+  readonly authority: string;
+}
+
+/** The path of a URL that points at the agent itself, also where it spells out the agent's address; undefined for any other URL. */
+function ownPath(url: string, authority: string): string | undefined {
+  if (url.startsWith('/'))
+    return url.startsWith('//') ? (url.startsWith(`//${authority}/`) ? url.slice(authority.length + 2) : undefined) : url;
+  const start = /^https?:\/\//i.exec(url)?.[0];
+  if (start === undefined || !url.startsWith(authority, start.length)) return undefined;
+  const rest = url.slice(start.length + authority.length);
+  return rest === '' ? '/' : /^[/?#]/.test(rest) ? (rest.startsWith('/') ? rest : `/${rest}`) : undefined;
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+/** The headers that go to the client, name and value in turn. `raw` is what the agent sent. */
+export function responseHeaders(raw: readonly (Buffer | string)[], { requestId, prefix, authority }: ResponseFacts): string[] {
+  const texts = raw.every(isText) ? raw : raw.map((part) => part.toString('latin1'));
+  const ofConnection = connectionOptions(texts);
+  const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
+  // Under the gateway's own origin nothing of an agent's may act in the gateway's name.
+  if (prefix !== '') headers.push('content-security-policy', 'sandbox');
+  const isChunked = texts.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'transfer-encoding');
+  for (let index = 0; index + 1 < texts.length; index += 2) {
+    const [name = '', value = ''] = [texts[index], texts[index + 1]];
+    const key = name.toLowerCase();
+    if ((prefix === '' && key === 'content-security-policy') || !keptFromClients.has(key)) {
+      if (key.startsWith('access-control-') || ofConnection?.has(key) === true || (isChunked && key === 'content-length')) continue;
+      if (key === 'location' || key === 'content-location') {
+        const path = ownPath(value, authority);
+        headers.push(name, path === undefined ? value : `${prefix}${path}`);
+      } else {
+        headers.push(name, value);
+      }
+    }
+  }
+  return headers;
+}

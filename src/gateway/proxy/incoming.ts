@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http';
+import { ProblemError } from '../errors/problem-error.ts';
+import { isSafePath } from './address.ts';
+
+const keyHeader = 'x-session-api-key';
+/** Of a WebSocket, whose client in a browser can send no header. */
+const keyParameter = 'session_api_key';
+
+/** Throws for what could mean one thing to us and another to the agent. */
+export function refuseUnsafe({ method, rawHeaders }: IncomingMessage, path: string): void {
+  // It would show what stands in front of the agent, keys included.
+  if (method === 'TRACE')
+    throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', { headers: { allow: 'GET, HEAD, POST' } });
+  if (!isSafePath(path)) throw new ProblemError('malformed-request', 'The path is not written plainly.');
+  if (rawHeaders.filter((name, index) => index % 2 === 0 && isHost(name)).length > 1) {
+    throw new ProblemError('malformed-request', 'There is more than one Host header.');
+  }
+}
+
+const isHost = (name: string): boolean => name.length === 4 && name.toLowerCase() === 'host';
+
+export const hasBody = ({ headers }: IncomingMessage): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0');
+
+export function keysOfRequest({ headers }: Pick<IncomingMessage, 'headers'>): readonly string[] {
+  const key = headers[keyHeader];
+  return typeof key === 'string' ? [key] : [];
+}
+
+/** All that a handshake shows. Each of them has to be right. */
+export function keysOfHandshake(request: IncomingMessage, path: string): readonly string[] {
+  const query = path.indexOf('?');
+  const parameters = query < 0 ? [] : new URLSearchParams(path.slice(query)).getAll(keyParameter);
+  return [...keysOfRequest(request), ...parameters];
+}
+
+export function withoutQuery(path: string): string {
+  const query = path.indexOf('?');
+  return query < 0 ? path : path.slice(0, query);
+}

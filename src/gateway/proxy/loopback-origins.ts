@@ -1,0 +1,179 @@
+import { createHash } from 'node:crypto';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { Logger } from '../../observability/logger.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Cache } from '../lookup/cache.ts';
+import { portNames, type PortName } from './address.ts';
+import type { AddressOrigins } from './addressing.ts';
+
+/** Remembers a text over restarts. */
+export interface Memory {
+  read(): string | undefined;
+  write(text: string): void;
+}
+
+export interface LoopbackOriginsOptions {
+  readonly sandboxes: Cache<Sandbox>;
+  readonly namespace: string;
+  /** Gets every connection. */
+  readonly accept: (socket: Socket) => void;
+  /** The one that the service itself listens on. */
+  readonly port: () => number;
+  readonly memory: Memory;
+  readonly logger: Logger;
+}
+
+interface Listener {
+  readonly uid: string;
+  readonly sandbox: string;
+  readonly portName: PortName;
+  readonly address: string;
+  readonly server: Server;
+  isListening: boolean;
+}
+
+const attempts = 20;
+
+/** 127.128.0.0/9, where no pods are; without octets that look like a network or a broadcast address. */
+function candidate(text: string): string {
+  const bytes = createHash('sha256').update(text).digest();
+  const octet = (index: number, from: number, count: number) => from + (bytes.readUInt16BE(index) % count);
+  return `127.${octet(0, 128, 127)}.${octet(2, 1, 254)}.${octet(4, 1, 254)}`;
+}
+
+/**
+ * A loopback address for each port of each sandbox on one machine, at the service's own port: an origin without a path that needs no
+ * names. A sandbox has its address as long as it exists, whether it runs or not, and over restarts.
+ */
+export class LoopbackOrigins implements AddressOrigins {
+  readonly #options: LoopbackOriginsOptions;
+  readonly #byAddress = new Map<string, Listener>();
+  /** A connection stays its sandbox's, also when that is gone: it is never the service's own. */
+  readonly #bySocket = new WeakMap<Socket, Listener>();
+  readonly #byPort = new Map<string, Listener>();
+  readonly #pending = new Set<Promise<void>>();
+  #remembered = new Map<string, string>();
+  #remove: (() => void) | undefined;
+
+  constructor(options: LoopbackOriginsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when every sandbox that is there has its addresses. The service listens already. */
+  async open(): Promise<void> {
+    const { sandboxes, namespace, memory } = this.#options;
+    this.#remembered = parseMemory(memory.read());
+    const before = this.#remembered.size;
+    const here = ({ metadata }: Sandbox) => metadata.namespace === namespace;
+    this.#remove = sandboxes.addHandler({
+      added: (sandbox) => {
+        if (here(sandbox)) this.#add(sandbox);
+      },
+      deleted: (sandbox) => {
+        if (here(sandbox)) this.#delete(sandbox);
+      },
+    });
+    const present = new Set(sandboxes.store.list().map(({ metadata }) => metadata.uid));
+    for (const key of [...this.#remembered.keys()]) if (!present.has(key.split('/')[0] ?? '')) this.#remembered.delete(key);
+    if (this.#remembered.size !== before) this.#remember();
+    await Promise.all(this.#pending);
+  }
+
+  close(): void {
+    this.#remove?.();
+    for (const { server } of this.#byAddress.values()) server.close();
+    this.#byAddress.clear();
+    this.#byPort.clear();
+  }
+
+  urlOf(sandbox: string, portName: PortName): string | undefined {
+    const listener = this.#byPort.get(`${sandbox}/${portName}`);
+    return listener?.isListening === true ? `http://${listener.address}:${this.#options.port()}` : undefined;
+  }
+
+  match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined {
+    return this.#bySocket.get(socket);
+  }
+
+  #add({ metadata: { name, uid } }: Sandbox): void {
+    for (const portName of portNames) {
+      const key = `${uid}/${portName}`;
+      const known = this.#remembered.get(key);
+      const address = known ?? this.#choose(key);
+      if (address === undefined || this.#byAddress.has(address)) continue;
+      if (known === undefined) {
+        this.#remembered.set(key, address);
+        this.#remember();
+      }
+      const work = this.#listen({ uid, sandbox: name, portName, address }).finally(() => this.#pending.delete(work));
+      this.#pending.add(work);
+    }
+  }
+
+  #delete({ metadata: { name, uid } }: Sandbox): void {
+    let forgotten = false;
+    for (const portName of portNames) {
+      const listener = this.#byPort.get(`${name}/${portName}`);
+      if (listener?.uid === uid) {
+        listener.server.close();
+        this.#byAddress.delete(listener.address);
+        this.#byPort.delete(`${name}/${portName}`);
+      }
+      forgotten = this.#remembered.delete(`${uid}/${portName}`) || forgotten;
+    }
+    if (forgotten) this.#remember();
+  }
+
+  #choose(key: string): string | undefined {
+    const taken = new Set(this.#remembered.values());
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      const address = candidate(`${key}/${attempt}`);
+      if (!taken.has(address)) return address;
+    }
+    return undefined;
+  }
+
+  async #listen(wish: Pick<Listener, 'uid' | 'sandbox' | 'portName' | 'address'>): Promise<void> {
+    const { accept, port, logger } = this.#options;
+    // As the server of node:http makes its own.
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      this.#bySocket.set(socket, listener);
+      accept(socket);
+    });
+    const listener: Listener = { ...wish, server, isListening: false };
+    this.#byAddress.set(wish.address, listener);
+    this.#byPort.set(`${wish.sandbox}/${wish.portName}`, listener);
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    server.once('error', (error) => {
+      // It is reached by its path all the same.
+      logger.warn('A sandbox gets no address of its own', { sandbox: wish.sandbox, address: wish.address, error });
+      resolve(undefined);
+    });
+    server.listen({ host: wish.address, port: port(), exclusive: true }, () => {
+      listener.isListening = true;
+      resolve(undefined);
+    });
+    await promise;
+  }
+
+  #remember(): void {
+    const { memory, logger } = this.#options;
+    try {
+      memory.write(JSON.stringify(Object.fromEntries(this.#remembered)));
+    } catch (error) {
+      logger.warn('The addresses of sandboxes can not be kept: after a restart they may have others', { error });
+    }
+  }
+}
+
+function parseMemory(text: string | undefined): Map<string, string> {
+  try {
+    const entries = Object.entries(JSON.parse(text ?? '{}') as Readonly<Record<string, unknown>>);
+    return new Map(
+      entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string' && /^127(\.\d{1,3}){3}$/.test(entry[1])),
+    );
+  } catch {
+    // Damaged. They get new ones.
+    return new Map();
+  }
+}

@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock } from '../../kube/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { requestIdOf } from '../app/request-scope.ts';
+import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { toProblem } from '../errors/to-problem.ts';
+import type { ClientAddress } from '../limits/client-address.ts';
+import type { Cache } from '../lookup/cache.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import { isOpen, type ProxyAddress } from './address.ts';
+import type { Addressing } from './addressing.ts';
+import { refuseUpgrade, sendProblem } from './answer.ts';
+import { Exchange } from './exchange.ts';
+import { CloseCode } from './frames.ts';
+import { readHandshake } from './handshake.ts';
+import { openTunnel } from './handshaker.ts';
+import { requestHeaders, type RequestFacts } from './headers.ts';
+import { hasBody, keysOfHandshake, keysOfRequest, refuseUnsafe, withoutQuery } from './incoming.ts';
+import type { ProxyLimits } from './limits.ts';
+import { isEqual, type SessionKeys } from './session-keys.ts';
+import type { Tunnel } from './tunnel.ts';
+import type { Upstream } from './upstream.ts';
+import { Upstreams } from './upstreams.ts';
+
+export interface ProxyOptions {
+  readonly sandboxes: Cache<Sandbox>;
+  readonly feed: ObjectFeed<Sandbox>;
+  readonly namespace: string;
+  readonly keys: SessionKeys;
+  readonly addressing: Addressing;
+  readonly limits: ProxyLimits;
+  readonly clientAddress: ClientAddress;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Of all proxied requests, in metrics. */
+const httpRoute = '/sandboxes/{id}/{port}';
+const webSocketRoute = `${httpRoute} (WebSocket)`;
+/** How long a request waits for what this replica may only not have heard of yet. */
+const patienceMs = 1000;
+/** What any session key looks like: nobody is made to wait for another. */
+const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
+const startingRetryAfter = '2';
+const pausedRetryAfter = '10';
+
+const unauthorized = () => new ProblemError('unauthorized', 'The session key is missing or not valid.');
+
+const notRunning = (phase: string, retryAfter: string) =>
+  new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, { headers: { 'retry-after': retryAfter } });
+
+const tooManyWaiting = () =>
+  new ProblemError('too-many-connections', 'Too many WebSockets wait for a key.', { headers: { 'retry-after': '1' } });
+
+/** The way to sandboxes' agents. Where a request goes to is decided by the Sandbox resource, and who may send it by the sandbox's key. */
+export class Proxy {
+  readonly #options: ProxyOptions;
+  readonly #upstreams: Upstreams;
+  /** Connections that want to become WebSockets. */
+  readonly #waiting = new Set<Duplex>();
+
+  constructor(options: ProxyOptions) {
+    this.#options = options;
+    const { sandboxes, namespace, feed, keys, limits, clock } = options;
+    this.#upstreams = new Upstreams({ feed, keys, limits, clock, lookUp: (name) => sandboxes.store.get(namespace, name) });
+  }
+
+  /** Requests, handshakes and WebSockets under way. */
+  get active(): number {
+    return this.#upstreams.active;
+  }
+
+  /** Never rejects. Headers that are set on the response already go to the client too. */
+  async handle(request: IncomingMessage, response: ServerResponse, address: ProxyAddress): Promise<void> {
+    const { clock, limits } = this.#options;
+    const requestId = requestIdOf(request.headers['x-request-id']);
+    this.#measure(request, response);
+    const onProblem = (problem: ProblemError) => {
+      this.#log(problem, address, requestId);
+      sendProblem(response, problem, requestId);
+    };
+    try {
+      refuseUnsafe(request, address.path);
+      const keys = keysOfRequest(request);
+      const upstream = await this.#upstreamFor(address, keys, isOpen(request.method, address.path));
+      // The client may have gone while its request waited.
+      if (response.destroyed) return;
+      response.once('close', this.#upstreams.begin(upstream));
+      // On an open path a key may be shown that is another's. It is nothing that this agent should see.
+      const hasKey = keys.length > 0 && keys.every((key) => isEqual(upstream.sessionKey, key));
+      const facts = this.#facts(request, { address, upstream, requestId, hasKey });
+      new Exchange({
+        request,
+        response,
+        upstream,
+        path: hasKey ? address.path : withoutQuery(address.path),
+        headers: requestHeaders(request.rawHeaders, facts),
+        facts,
+        isLast: () => this.#upstreams.isDraining,
+        clientIdleMs: limits.clientIdleMs,
+        clock,
+        onProblem,
+      }).start();
+    } catch (error) {
+      onProblem(toProblem(error));
+    }
+  }
+
+  /** Never rejects. */
+  async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, address: ProxyAddress): Promise<void> {
+    const { clock, limits, metrics } = this.#options;
+    const requestId = requestIdOf(request.headers['x-request-id']);
+    const count = (status: number) => metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status });
+    socket.on('error', () => socket.destroy());
+    this.#waiting.add(socket);
+    socket.once('close', () => this.#waiting.delete(socket));
+    try {
+      if (this.#upstreams.isDraining) throw unavailable();
+      refuseUnsafe(request, address.path);
+      const handshake = readHandshake(request);
+      const keys = keysOfHandshake(request, address.path);
+      const hasKey = keys.length > 0;
+      // Without one the agent takes it in the first frame.
+      const upstream = await this.#upstreamFor(address, keys, !hasKey);
+      if (socket.destroyed) return;
+      if (!hasKey && upstream.waitingForKey >= limits.waitingForKey) throw tooManyWaiting();
+      const release = this.#upstreams.begin(upstream);
+      const facts = this.#facts(request, { address, upstream, requestId, hasKey });
+      let opened: Tunnel | undefined;
+      openTunnel({
+        socket,
+        head,
+        upstream,
+        path: address.path,
+        headers: requestHeaders(request.rawHeaders, facts),
+        handshake,
+        hasKey,
+        requestId,
+        limits,
+        clock,
+        onStatus: count,
+        onOpen: (tunnel) => {
+          opened = tunnel;
+          this.#waiting.delete(socket);
+          upstream.tunnels.add(tunnel);
+          metrics.proxyWebSockets.inc();
+          if (this.#upstreams.isDraining) tunnel.close(CloseCode.serviceRestart);
+          else if (upstream.isRetired) tunnel.close(CloseCode.goingAway);
+        },
+        onClose: () => {
+          release();
+          if (opened === undefined) return;
+          upstream.tunnels.delete(opened);
+          metrics.proxyWebSockets.dec();
+        },
+      });
+    } catch (error) {
+      const problem = toProblem(error);
+      count(problem.status);
+      this.#log(problem, address, requestId);
+      refuseUpgrade(socket, problem, requestId);
+    }
+  }
+
+  /** For a shutdown: WebSockets are told to come back, to another replica; requests under way go on. */
+  drain(): void {
+    this.#upstreams.drain();
+    for (const socket of this.#waiting) refuseUpgrade(socket, unavailable(), randomUUID());
+  }
+
+  /** Ends what is left. */
+  close(): Promise<void> {
+    return this.#upstreams.close();
+  }
+
+  /** Throws when there is none for whoever shows these keys. */
+  async #upstreamFor(address: ProxyAddress, keys: readonly string[], isOpenToAll: boolean): Promise<Upstream> {
+    const { feed } = this.#options;
+    const known = this.#admit(address, keys, isOpenToAll);
+    if (known !== undefined) return known;
+    const mayBeNew = this.#sandbox(address) !== undefined || keys.some((key) => sessionKeyShape.test(key));
+    if (mayBeNew) {
+      await feed.settled(address.sandbox, (sandbox) => sandbox !== undefined && viewOfSandbox(sandbox).phase !== 'STARTING', patienceMs);
+    }
+    const upstream = this.#admit(address, keys, isOpenToAll);
+    if (upstream !== undefined) return upstream;
+    throw this.#sandbox(address) === undefined ? notFound('sandbox') : notRunning('STARTING', startingRetryAfter);
+  }
+
+  #sandbox(address: ProxyAddress): Sandbox | undefined {
+    const { sandboxes, namespace } = this.#options;
+    return sandboxes.store.get(namespace, address.sandbox);
+  }
+
+  /** Undefined for a sandbox that is not known or on its way up. Of any other nothing is said to who has no right to it. */
+  #admit(address: ProxyAddress, shown: readonly string[], isOpenToAll: boolean): Upstream | undefined {
+    const sandbox = this.#sandbox(address);
+    if (sandbox === undefined) return undefined;
+    const { phase } = viewOfSandbox(sandbox);
+    if (phase === 'MISSING') throw notFound('sandbox');
+    const upstream = this.#upstreams.of(sandbox, address.portName);
+    if (!isOpenToAll) {
+      const key = upstream?.sessionKey ?? this.#options.keys.of(sandbox);
+      const isRight = key !== undefined && shown.length > 0 && shown.every((candidate) => isEqual(key, candidate));
+      if (!isRight) throw unauthorized();
+    }
+    if (phase === 'PAUSED') throw notRunning('PAUSED', pausedRetryAfter);
+    if (phase === 'ERROR') throw new ProblemError('sandbox-failed', 'The sandbox has failed.');
+    return upstream;
+  }
+
+  #facts(
+    request: IncomingMessage,
+    about: { readonly address: ProxyAddress; readonly upstream: Upstream; readonly requestId: string; readonly hasKey: boolean },
+  ): RequestFacts {
+    const { address, upstream, requestId, hasKey } = about;
+    return {
+      clientAddress: this.#options.clientAddress(request),
+      ...this.#options.addressing.seenBy(address),
+      requestId,
+      authority: upstream.target.authority,
+      sessionKey: hasKey ? upstream.sessionKey : undefined,
+      hasBody: hasBody(request),
+    };
+  }
+
+  #measure(request: IncomingMessage, response: ServerResponse): void {
+    const { clock, metrics } = this.#options;
+    const began = clock.monotonic();
+    response.once('close', () => {
+      // A client that went away before its answer has no status.
+      const status = response.headersSent ? response.statusCode : 0;
+      metrics.httpRequests.inc({ method: request.method ?? '', route: httpRoute, status });
+      metrics.httpSeconds.observe({ route: httpRoute }, (clock.monotonic() - began) / 1000);
+    });
+  }
+
+  #log(problem: ProblemError, { sandbox }: ProxyAddress, requestId: string): void {
+    const { logger } = this.#options;
+    const { code, cause } = problem;
+    if (problem.status === 500) logger.error('A request to an agent failed', { requestId, sandbox, error: cause });
+    else if (problem.status === 502 || problem.status === 504)
+      logger.warn('An agent did not answer', { requestId, sandbox, code, error: cause });
+    else if (logger.enabled('debug')) logger.debug('A request to an agent was refused', { requestId, sandbox, code });
+  }
+}

@@ -1,0 +1,118 @@
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Clock, Timer } from '../../kube/clock.ts';
+import { CloseCode, FrameFollower, closeFrame } from './frames.ts';
+import type { ProxyLimits } from './limits.ts';
+
+/** After one side has ended, or was told that it is over. */
+const closingMs = 2000;
+
+export interface TunnelOptions {
+  readonly client: Duplex;
+  readonly agent: Socket;
+  /** What either side has sent right behind its part of the handshake. */
+  readonly clientHead: Buffer;
+  readonly agentHead: Buffer;
+  readonly hasKey: boolean;
+  readonly limits: ProxyLimits;
+  readonly clock: Clock;
+  /** Called once, when both connections are closed. */
+  readonly onClose: () => void;
+}
+
+/** A WebSocket after its handshake: bytes in both directions, as fast as the slower side takes them. Frames are only told apart to end well. */
+export class Tunnel {
+  readonly #client: Duplex;
+  readonly #agent: Socket;
+  readonly #toAgent = new FrameFollower();
+  readonly #toClient = new FrameFollower();
+  readonly #hasKey: boolean;
+  readonly #limits: ProxyLimits;
+  readonly #clock: Clock;
+  readonly #beganMs: number;
+  #activeMs: number;
+  #closing: CloseCode | undefined;
+  #closingSinceMs: number | undefined;
+  #timer: Timer | undefined;
+
+  constructor(options: TunnelOptions) {
+    const { client, agent, clock } = options;
+    this.#client = client;
+    this.#agent = agent;
+    this.#hasKey = options.hasKey;
+    this.#limits = options.limits;
+    this.#clock = clock;
+    this.#beganMs = clock.monotonic();
+    this.#activeMs = this.#beganMs;
+    this.#carry(client, agent, this.#toAgent, 'server');
+    this.#carry(agent, client, this.#toClient, 'client');
+    let open = 2;
+    const closed = (other: Duplex) => () => {
+      other.destroy();
+      open -= 1;
+      if (open > 0) return;
+      this.#timer?.cancel();
+      options.onClose();
+    };
+    client.once('close', closed(agent)).on('error', () => client.destroy());
+    agent.once('close', closed(client)).on('error', () => agent.destroy());
+    if (options.agentHead.length > 0) this.#pass(options.agentHead, agent, client, this.#toClient, 'client');
+    if (options.clientHead.length > 0) this.#pass(options.clientHead, client, agent, this.#toAgent, 'server');
+  }
+
+  /** Whether nobody has shown a key yet: not at the handshake, nor in a first frame. */
+  get isWaitingForKey(): boolean {
+    return !this.#hasKey && !this.#toAgent.hasData;
+  }
+
+  /** Ends it with a close frame to both, as soon as a frame may stand there. */
+  close(code: CloseCode): void {
+    if (this.#closing !== undefined) return;
+    this.#closing = code;
+    this.#closingSinceMs = this.#clock.monotonic();
+    this.#timer = this.#clock.after(closingMs, () => this.destroy());
+    if (this.#toClient.isBetweenFrames) this.#finish(this.#client, this.#toClient, 'client');
+    if (this.#toAgent.isBetweenFrames) this.#finish(this.#agent, this.#toAgent, 'server');
+  }
+
+  destroy(): void {
+    this.#client.destroy();
+    this.#agent.destroy();
+  }
+
+  /** Called every few seconds: a timer for each of thousands would cost more. */
+  review(nowMs: number): void {
+    if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs) this.destroy();
+    else if (nowMs - this.#activeMs > this.#limits.idleMs) this.close(CloseCode.goingAway);
+    else if (this.isWaitingForKey && nowMs - this.#beganMs > this.#limits.firstFrameMs) this.close(CloseCode.policyViolation);
+  }
+
+  #carry(from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
+    from.on('data', (chunk: Buffer) => this.#pass(chunk, from, to, follower, towards));
+    to.on('drain', () => from.resume());
+    from.on('end', () => {
+      this.#closingSinceMs ??= this.#clock.monotonic();
+      to.end();
+    });
+  }
+
+  #pass(chunk: Buffer, from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
+    this.#activeMs = this.#clock.monotonic();
+    // What comes behind our close frame is nobody's any more.
+    if (to.writableEnded || to.destroyed) return;
+    if (this.#closing !== undefined) {
+      const rest = follower.read(chunk, true);
+      to.write(chunk.subarray(0, rest));
+      if (follower.isBetweenFrames) this.#finish(to, follower, towards);
+      return;
+    }
+    follower.read(chunk);
+    if (!to.write(chunk)) from.pause();
+  }
+
+  #finish(to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
+    if (this.#closing === undefined || to.writableEnded || to.destroyed) return;
+    if (follower.hasClose) to.end();
+    else to.end(closeFrame(this.#closing, towards));
+  }
+}

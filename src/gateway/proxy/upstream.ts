@@ -1,0 +1,79 @@
+import { Pool } from 'undici';
+import type { ProxyLimits } from './limits.ts';
+import type { Target } from './target.ts';
+import type { Tunnel } from './tunnel.ts';
+import { CloseCode } from './frames.ts';
+
+/** Agents close a connection 5 s after its last answer. Well before that it is ours to close, else a request could meet the closing. */
+const keepAliveMs = 2500;
+const maxHeaderBytes = 64 * 1024;
+
+/** The connections to one port of one sandbox, as long as it runs in the same pod with the same key. */
+export class Upstream {
+  readonly target: Target;
+  readonly sessionKey: string;
+  /** What it stands for: when this is another, it is over. */
+  readonly identity: string;
+  readonly tunnels = new Set<Tunnel>();
+  readonly #limits: ProxyLimits;
+  #pool: Pool | undefined;
+  #active = 0;
+  #isRetired = false;
+
+  constructor(options: { readonly target: Target; readonly sessionKey: string; readonly identity: string; readonly limits: ProxyLimits }) {
+    this.target = options.target;
+    this.sessionKey = options.sessionKey;
+    this.identity = options.identity;
+    this.#limits = options.limits;
+  }
+
+  /** Requests, handshakes and WebSockets under way. */
+  get active(): number {
+    return this.#active;
+  }
+
+  get isRetired(): boolean {
+    return this.#isRetired;
+  }
+
+  /** WebSockets whose client has not shown a key. */
+  get waitingForKey(): number {
+    let waiting = 0;
+    for (const tunnel of this.tunnels) if (tunnel.isWaitingForKey) waiting += 1;
+    return waiting;
+  }
+
+  get pool(): Pool {
+    return (this.#pool ??= new Pool(`http://${this.target.authority}`, {
+      connections: this.#limits.perSandbox,
+      pipelining: 1,
+      allowH2: false,
+      connect: { timeout: this.#limits.connectMs },
+      keepAliveTimeout: keepAliveMs,
+      keepAliveMaxTimeout: keepAliveMs,
+      headersTimeout: this.#limits.firstByteMs,
+      bodyTimeout: this.#limits.idleMs,
+      maxHeaderSize: maxHeaderBytes,
+    }));
+  }
+
+  begin(): void {
+    this.#active += 1;
+  }
+
+  end(): void {
+    this.#active -= 1;
+  }
+
+  /** WebSockets are closed; requests under way may end as far as the pod lets them. */
+  retire(): void {
+    this.#isRetired = true;
+    for (const tunnel of this.tunnels) tunnel.close(CloseCode.goingAway);
+    this.#pool?.close().catch(() => undefined);
+  }
+
+  async destroy(): Promise<void> {
+    for (const tunnel of this.tunnels) tunnel.destroy();
+    await this.#pool?.destroy();
+  }
+}

@@ -1,0 +1,163 @@
+import type { Clock, Timer } from '../../kube/clock.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { PortName } from './address.ts';
+import { CloseCode } from './frames.ts';
+import type { ProxyLimits } from './limits.ts';
+import type { SessionKeys } from './session-keys.ts';
+import { targetOf, type Target } from './target.ts';
+import { Upstream } from './upstream.ts';
+
+const sweepMs = 5000;
+/** How long requests under way may go on after their sandbox has stopped running. */
+const retiredMs = 5000;
+
+interface Entry {
+  readonly name: string;
+  readonly portName: PortName;
+  readonly upstream: Upstream;
+  readonly unsubscribe: () => void;
+  /** The last state of the sandbox that was found to mean this upstream. */
+  seen: Sandbox;
+}
+
+const tooMany = () =>
+  new ProblemError('too-many-connections', 'Too many connections are open. Close some, or try again.', { headers: { 'retry-after': '1' } });
+
+/** One upstream for each port that is in use. It ends with the sandbox's run: by a pause, a new pod, another key, or the sandbox's end. */
+export class Upstreams {
+  readonly #feed: ObjectFeed<Sandbox>;
+  readonly #lookUp: (name: string) => Sandbox | undefined;
+  readonly #keys: SessionKeys;
+  readonly #limits: ProxyLimits;
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, Entry>();
+  readonly #retired = new Map<Upstream, Timer>();
+  #active = 0;
+  #sweep: Timer | undefined;
+  #closed = false;
+
+  constructor(options: {
+    readonly feed: ObjectFeed<Sandbox>;
+    readonly lookUp: (name: string) => Sandbox | undefined;
+    readonly keys: SessionKeys;
+    readonly limits: ProxyLimits;
+    readonly clock: Clock;
+  }) {
+    this.#feed = options.feed;
+    this.#lookUp = options.lookUp;
+    this.#keys = options.keys;
+    this.#limits = options.limits;
+    this.#clock = options.clock;
+  }
+
+  /** Requests and WebSockets under way, over all sandboxes. */
+  get active(): number {
+    return this.#active;
+  }
+
+  get tunnels(): number {
+    let count = 0;
+    for (const { upstream } of this.#entries.values()) count += upstream.tunnels.size;
+    return count;
+  }
+
+  /** Undefined unless the sandbox is RUNNING and its key is known. */
+  of(sandbox: Sandbox, portName: PortName): Upstream | undefined {
+    const { name } = sandbox.metadata;
+    const id = `${name}/${portName}`;
+    const known = this.#entries.get(id);
+    // A key is not derived for every request. That a master key has changed is noticed by the sweep.
+    if (known?.seen === sandbox) return known.upstream;
+    const wanted = this.#identify(sandbox, portName);
+    if (wanted === undefined) return undefined;
+    if (known?.upstream.identity === wanted.identity) {
+      known.seen = sandbox;
+      return known.upstream;
+    }
+    if (known !== undefined) this.#retire(id, known);
+    const upstream = new Upstream({ ...wanted, limits: this.#limits });
+    const unsubscribe = this.#feed.on(name, (object) => this.#review(id, object));
+    this.#entries.set(id, { name, portName, upstream, unsubscribe, seen: sandbox });
+    this.#keepSweeping();
+    return upstream;
+  }
+
+  /** Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more. */
+  begin(upstream: Upstream): () => void {
+    if (this.#active >= this.#limits.total || upstream.active >= this.#limits.perSandbox) throw tooMany();
+    this.#active += 1;
+    upstream.begin();
+    let over = false;
+    return () => {
+      if (over) return;
+      over = true;
+      this.#active -= 1;
+      upstream.end();
+    };
+  }
+
+  /** For a shutdown: tells every WebSocket. New ones are told at once. */
+  drain(): void {
+    this.#closed = true;
+    for (const { upstream } of this.#entries.values()) for (const tunnel of upstream.tunnels) tunnel.close(CloseCode.serviceRestart);
+  }
+
+  get isDraining(): boolean {
+    return this.#closed;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#sweep?.cancel();
+    this.#sweep = undefined;
+    for (const timer of this.#retired.values()) timer.cancel();
+    const upstreams = [...this.#retired.keys(), ...[...this.#entries.values()].map(({ upstream }) => upstream)];
+    for (const { unsubscribe } of this.#entries.values()) unsubscribe();
+    this.#entries.clear();
+    this.#retired.clear();
+    await Promise.all(upstreams.map((upstream) => upstream.destroy()));
+  }
+
+  #identify(sandbox: Sandbox, portName: PortName): { target: Target; sessionKey: string; identity: string } | undefined {
+    const target = targetOf(sandbox, portName);
+    const sessionKey = target && this.#keys.of(sandbox);
+    if (target === undefined || sessionKey === undefined) return undefined;
+    const identity = `${sandbox.metadata.uid} ${sandbox.status?.podUID ?? ''} ${target.authority} ${sessionKey}`;
+    return { target, sessionKey, identity };
+  }
+
+  #review(id: string, sandbox: Sandbox | undefined): void {
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return;
+    const now = sandbox && this.#identify(sandbox, entry.portName);
+    if (now?.identity !== entry.upstream.identity) this.#retire(id, entry);
+  }
+
+  #retire(id: string, { upstream, unsubscribe }: Entry): void {
+    unsubscribe();
+    this.#entries.delete(id);
+    upstream.retire();
+    const timer = this.#clock.after(retiredMs, () => {
+      this.#retired.delete(upstream);
+      void upstream.destroy();
+    });
+    this.#retired.set(upstream, timer);
+  }
+
+  /** Nothing is said when a master key changes, nor when a WebSocket has been silent for long: this looks. */
+  #keepSweeping(): void {
+    if (this.#sweep !== undefined || this.#closed) return;
+    this.#sweep = this.#clock.after(sweepMs, () => {
+      this.#sweep = undefined;
+      const now = this.#clock.monotonic();
+      for (const [id, entry] of [...this.#entries]) {
+        this.#review(id, this.#lookUp(entry.name));
+        for (const tunnel of entry.upstream.tunnels) tunnel.review(now);
+        if (entry.upstream.active === 0) this.#retire(id, entry);
+      }
+      if (this.#entries.size > 0) this.#keepSweeping();
+    });
+  }
+}

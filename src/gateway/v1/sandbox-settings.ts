@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { sessionRoute, type Route } from '../app/route.ts';
+import type { Services } from '../app/services.ts';
+import { ProblemError, notFound } from '../errors/problem-error.ts';
+import { sandboxParams } from './schemas.ts';
+
+const path = '/api/v1/sandboxes/{id}/settings/secrets';
+const tag = 'sandboxes';
+const secretListSchema = z.object({ secrets: z.array(z.object({ name: z.string(), description: z.string().nullable() })) });
+const secretParams = sandboxParams.extend({ name: z.string() });
+
+/** What clients inside and beside a sandbox ask for with its session key. Secrets reach agents by their template: over REST there are none. */
+export function sandboxSettingsRoutes({ records }: Services): readonly Route[] {
+  const refuseForeign = async (owner: string | undefined, id: string) => {
+    if (owner !== undefined && (await records.sandbox(owner, id)) === undefined) throw notFound('sandbox');
+  };
+  return [
+    sessionRoute({
+      method: 'get',
+      path,
+      operationId: 'listSandboxSecrets',
+      tag,
+      summary: 'The names of the secrets that are handed out over REST: none',
+      params: sandboxParams,
+      answers: { 200: secretListSchema },
+      problems: ['not-found'],
+      handle: async ({ owner, params }) => {
+        await refuseForeign(owner, params.id);
+        return { json: { secrets: [] } };
+      },
+    }),
+    sessionRoute({
+      method: 'get',
+      path: `${path}/{name}`,
+      operationId: 'getSandboxSecret',
+      tag,
+      summary: 'The value of a secret: there is none',
+      params: secretParams,
+      answers: {},
+      problems: ['not-found'],
+      handle: async ({ owner, params }) => {
+        await refuseForeign(owner, params.id);
+        throw new ProblemError('not-found', 'There is no such secret.');
+      },
+    }),
+  ];
+}
