@@ -48,6 +48,8 @@ export class Safety {
   /** The sandbox that has heard a first message, by the uid of the conversation. */
   readonly #heard = new Map<string, number>();
   readonly #resumedAt = new Map<string, number>();
+  /** The uids of the conversations that a sandbox was made for, by its own. */
+  readonly #madeFor = new Map<string, readonly string[]>();
   #holder: string | undefined;
   /** Seen within a call, which must not see it itself. */
   #broken: Violation | undefined;
@@ -105,7 +107,7 @@ export class Safety {
     );
   }
 
-  #starts({ metadata, status }: Conversation, before: Conversation | undefined): void {
+  #starts({ metadata, spec, status }: Conversation, before: Conversation | undefined): void {
     const old = before?.metadata.uid === metadata.uid ? (before.status?.start?.transitions ?? []) : [];
     const now = status?.start?.transitions ?? [];
     const words = now.map((transition) => transition.status);
@@ -119,12 +121,15 @@ export class Safety {
     if (old.length > 0 && status?.start === undefined) throw new Violation('starts only go on', story);
     if (status?.start?.status === 'ERROR' && !((status.start.errorCode ?? '') !== '' && (status.start.error ?? '') !== ''))
       throw new Violation('ERROR has a reason', story);
+    if (status?.sandboxUID !== undefined && spec.sandboxName === undefined && !this.#madeFor.get(status.sandboxUID)?.includes(metadata.uid))
+      throw new Violation('a start has a sandbox of its own', `${metadata.name} has taken that of an earlier conversation of its name`);
     // The template is there all the time.
     if (status?.start?.errorCode === SandboxFailure.templateNotFound) throw new Violation('ERROR tells the truth', story);
   }
 
   #sandbox({ actor, type }: Change, sandbox: Sandbox, before: Sandbox | undefined): void {
     const { name, uid } = sandbox.metadata;
+    if (type === 'ADDED') this.#madeFor.set(uid, sandbox.metadata.ownerReferences?.map((owner) => owner.uid) ?? []);
     const same = before?.metadata.uid === uid;
     if (same && type !== 'DELETED' && this.#options.isOperator(actor) && JSON.stringify(before.spec) !== JSON.stringify(sandbox.spec))
       throw new Violation('the system leaves the spec alone', `${actor} changed the spec of ${name}`);
