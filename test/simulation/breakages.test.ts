@@ -9,7 +9,7 @@ const caught: Readonly<Record<Breakable, readonly [rule: string | RegExp, faults
   'a status is written whatever its version': [/starts only go on|no start goes backwards|READY and ERROR are final|keys stay/],
   'a requeue is forgotten': ['everything settles'],
   'it acts before its caches are filled': [/ERROR tells the truth|everything settles/],
-  'the uid of an object that was created again is ignored': ['everything settles', 'none'],
+  'the uid of an object that was created again is ignored': ['a start has a sandbox of its own', 'none'],
   'a create is repeated blindly under a new name': [/one pod per sandbox|one agent per volume/],
   'deletions have no preconditions, and are repeated': ['no wanted pod is deleted'],
   'the writes of a leader pass no gate': ['only the leader writes', 'of leaders'],

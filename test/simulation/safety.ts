@@ -114,7 +114,7 @@ export class Safety {
     );
   }
 
-  #starts({ metadata, status }: Conversation, before: Conversation | undefined): void {
+  #starts({ metadata, spec, status }: Conversation, before: Conversation | undefined): void {
     const old = before?.metadata.uid === metadata.uid ? (before.status?.start?.transitions ?? []) : [];
     const now = status?.start?.transitions ?? [];
     const words = now.map((transition) => transition.status);
@@ -128,6 +128,9 @@ export class Safety {
     if (old.length > 0 && status?.start === undefined) throw new Violation('starts only go on', story);
     if (status?.start?.status === 'ERROR' && !((status.start.errorCode ?? '') !== '' && (status.start.error ?? '') !== ''))
       throw new Violation('ERROR has a reason', story);
+    const owners = this.#owners.get(status?.sandboxUID ?? '');
+    if (status?.sandboxUID !== undefined && spec.sandboxName === undefined && owners?.some(({ uid }) => uid === metadata.uid) !== true)
+      throw new Violation('a start has a sandbox of its own', `${metadata.name} has taken that of an earlier conversation of its name`);
     // The template is there all the time.
     if (status?.start?.errorCode === SandboxFailure.templateNotFound) throw new Violation('ERROR tells the truth', story);
   }

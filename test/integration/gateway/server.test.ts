@@ -77,7 +77,7 @@ describe('the server', () => {
     [500, 'InternalError', 503, 'unavailable'],
     [503, 'ServiceUnavailable', 503, 'unavailable'],
     [429, 'TooManyRequests', 503, 'unavailable'],
-    [403, 'Forbidden', 500, 'internal'],
+    [403, 'Forbidden', 503, 'refused-by-cluster'],
     [422, 'Invalid', 422, 'invalid-request'],
   ])('says nothing of what Kubernetes said: %i %s becomes %i %s', async (given, reason, status, code) => {
     gateway.client.fault = ({ verb }) =>
