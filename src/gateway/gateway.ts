@@ -197,13 +197,13 @@ export function createGateway(options: GatewayOptions): Gateway {
         }
       },
       wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
+      upgrade: (request, socket, head) => agents.upgrade(request, socket, head),
     },
     {
       onDrop: () => metrics.droppedConnections.inc(),
       ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
     },
   );
-  server.on('upgrade', (request, socket, head) => agents.upgrade(request, socket, head));
   streams.add(() => agents.drain());
 
   const close = async () => {

@@ -3,7 +3,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../kube/clock.ts';
 import { agentTimeout, agentUnreachable } from './agent-errors.ts';
-import { refuseUpgrade, refuseWithStatus } from './answer.ts';
+import { refuseConnection, refuseWithStatus } from '../app/send-problem.ts';
 import { handshakeHeaders, switchingProtocols, type Handshake } from './handshake.ts';
 import type { ProxyLimits } from './limits.ts';
 import { Tunnel } from './tunnel.ts';
@@ -58,7 +58,7 @@ export function openTunnel(options: HandshakerOptions): void {
   const fail = (problem: ReturnType<typeof agentTimeout>) => {
     if (!end(problem.status)) return;
     outgoing.destroy();
-    refuseUpgrade(socket, problem, requestId);
+    refuseConnection(socket, problem, requestId);
     options.onClose();
   };
   const onGone = () => {

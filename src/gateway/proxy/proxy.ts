@@ -13,7 +13,7 @@ import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { isOpen, type ProxyAddress } from './address.ts';
 import type { Addressing } from './addressing.ts';
-import { refuseUpgrade, sendProblem } from './answer.ts';
+import { refuseConnection, sendProblem } from '../app/send-problem.ts';
 import { Exchange } from './exchange.ts';
 import { CloseCode } from './frames.ts';
 import { readHandshake } from './handshake.ts';
@@ -163,14 +163,14 @@ export class Proxy {
       const problem = toProblem(error);
       count(problem.status);
       this.#log(problem, address, requestId);
-      refuseUpgrade(socket, problem, requestId);
+      refuseConnection(socket, problem, requestId);
     }
   }
 
   /** For a shutdown: WebSockets are told to come back, to another replica; requests under way go on. */
   drain(): void {
     this.#upstreams.drain();
-    for (const socket of this.#waiting) refuseUpgrade(socket, unavailable(), randomUUID());
+    for (const socket of this.#waiting) refuseConnection(socket, unavailable(), randomUUID());
   }
 
   /** Ends what is left. */
