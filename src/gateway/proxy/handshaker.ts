@@ -10,6 +10,8 @@ import { Tunnel } from './tunnel.ts';
 import type { Upstream } from './upstream.ts';
 
 const answerMs = 10_000;
+/** An agent that goes on with 1xx wants to keep the gateway busy. */
+const maxInformational = 64;
 const tcpKeepAliveMs = 30_000;
 /** A connection for each WebSocket, which keeps it. */
 const agent = new Agent({ keepAlive: false });
@@ -69,6 +71,11 @@ export function openTunnel(options: HandshakerOptions): void {
   const timer = clock.after(limits.connectMs + answerMs, () => fail(agentTimeout()));
   socket.once('close', onGone).on('error', () => socket.destroy());
   outgoing.on('error', (error) => fail(agentUnreachable(error)));
+  let informational = 0;
+  outgoing.on('information', () => {
+    informational += 1;
+    if (informational > maxInformational) fail(agentUnreachable());
+  });
   outgoing.once('response', (answer: IncomingMessage) => {
     const status = answer.statusCode ?? 0;
     answer.destroy();

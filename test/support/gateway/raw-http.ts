@@ -33,7 +33,7 @@ export function parseAnswers(text: string): RawAnswer[] {
     const status = Number(statusLine.split(' ')[1]);
     rest = rest.slice(end + 4);
     if (status >= 100 && status < 200 && status !== 101) continue;
-    const length = headers['content-length'];
+    const length = status === 204 || status === 304 ? '0' : headers['content-length'];
     const chunkedEnd = headers['transfer-encoding'] === 'chunked' ? rest.indexOf('0\r\n\r\n') : undefined;
     if (chunkedEnd !== undefined && chunkedEnd < 0) return answers;
     const size = chunkedEnd !== undefined ? chunkedEnd + 5 : length === undefined ? rest.length : Number(length);
