@@ -19,5 +19,6 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
     },
     load: { maxUnderWay: config.MAX_REQUESTS, maxDelayMs: config.OVERLOAD_DELAY_MS },
     maxConnections: config.MAX_CONNECTIONS,
+    maxConnectionsPerAddress: config.MAX_CONNECTIONS_PER_ADDRESS,
     ...(config.PUBLIC_URL === undefined ? {} : { publicUrl: config.PUBLIC_URL }),
   }) satisfies Partial<GatewayOptions>;

@@ -24,6 +24,11 @@ export const serving = {
   RATE_LIMIT_FAILED_KEYS: whole(120),
   /** Connections at once, those to agents included. */
   MAX_CONNECTIONS: whole(5000).refine((count) => count > 0, 'must be more than 0'),
+  /**
+   * Connections of one client address (of IPv6 its /64) at once; of a client behind a trusted proxy its requests and WebSockets. 0: no
+   * limit.
+   */
+  MAX_CONNECTIONS_PER_ADDRESS: whole(1000),
   /** Requests that are worked on at once before more are refused with 503; 0: no limit. */
   MAX_REQUESTS: whole(2000),
   /** How late the event loop may be before writes are refused with 503, and reads at four times that; 0: no limit. */

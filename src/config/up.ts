@@ -6,6 +6,8 @@ const schema = z.object({
   ...shared,
   ...operating,
   ...serving,
+  /** All clients of one machine have the same address. */
+  MAX_CONNECTIONS_PER_ADDRESS: serving.MAX_CONNECTIONS_PER_ADDRESS.unwrap().default(0),
   /** Of the REST service. */
   PORT: port(3000),
   /** Of the embedded API server; by default the one of the last time, where that is free. */

@@ -9,10 +9,11 @@ import type { Metrics } from '../observability/metrics.ts';
 import { cors, type CorsOrigins } from './app/cors.ts';
 import { healthRoutes } from './app/health.ts';
 import { OpenStreams } from './app/open-streams.ts';
-import { requestScope } from './app/request-scope.ts';
+import { requestIdOf, requestScope } from './app/request-scope.ts';
 import type { Route } from './app/route.ts';
 import { addRoutes } from './app/router.ts';
-import { closeServer, createHttpServer, limitRequestTime, listenOn } from './app/server.ts';
+import { sendProblem, refuseConnection } from './app/send-problem.ts';
+import { closeServer, createHttpServer, defaultTimeouts, limitRequestTime, listenOn, type ClientTimeouts } from './app/server.ts';
 import type { Services } from './app/services.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import type { RandomBytes } from './auth/key.ts';
@@ -21,9 +22,11 @@ import { ObjectFeed } from './lookup/object-feed.ts';
 import { Records } from './lookup/records.ts';
 import type { GitDirectory } from './git/directory.ts';
 import { typedNames, type GitHosts } from './git/typed-names.ts';
+import { AddressConnections } from './limits/address-connections.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
 import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
+import { WaitingAnswers } from './limits/waiting-answers.ts';
 import { openApiRoutes } from './openapi/route.ts';
 import { conversationPage } from './pages/conversation.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
@@ -72,6 +75,10 @@ export interface GatewayOptions {
   readonly load?: LoadOptions;
   /** Connections at once, of all kinds; by default without limit. */
   readonly maxConnections?: number;
+  /** The same of each client address (of IPv6 its /64); by default without limit. */
+  readonly maxConnectionsPerAddress?: number;
+  /** How long clients are waited for: what differs from the defaults. */
+  readonly timeouts?: Partial<ClientTimeouts>;
   /** Whose X-Forwarded-For is believed: addresses and ranges, by default nobody's. */
   readonly trustedProxies?: readonly string[];
   /** Provider → base URL, the default one first; by default none. */
@@ -185,23 +192,52 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
   const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
-  addRoutes(app, { routes, authenticator, isSynced, limits, load, clientAddress, logger, opensSession: agents.opensSession });
+  addRoutes(app, {
+    routes,
+    authenticator,
+    isSynced,
+    limits,
+    load,
+    waiting: new WaitingAnswers(),
+    clientAddress,
+    logger,
+    opensSession: agents.opensSession,
+  });
+  const { requestMs } = { ...defaultTimeouts, ...options.timeouts };
+  const connections = new AddressConnections({
+    max: options.maxConnectionsPerAddress ?? 0,
+    trustedProxies: options.trustedProxies ?? [],
+    clientAddress,
+    metrics,
+    logger,
+  });
   const server = createHttpServer(
     {
       request: (request, response) => {
+        const refusal = connections.refusal(request, response);
+        if (refusal !== undefined) {
+          sendProblem(response, refusal, requestIdOf(request.headers['x-request-id']));
+          return;
+        }
         const address = agents.find(request);
         if (address === undefined) {
-          limitRequestTime(request, response, clock);
+          limitRequestTime(request, response, clock, requestMs);
           app(request, response);
         } else if (!allowOrigins(request, response)) {
           agents.handle(request, response, address);
         }
       },
       wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
-      upgrade: (request, socket, head) => agents.upgrade(request, socket, head),
+      upgrade: (request, socket, head) => {
+        const refusal = connections.refusal(request, socket);
+        if (refusal === undefined) agents.upgrade(request, socket, head);
+        else refuseConnection(socket, refusal, requestIdOf(request.headers['x-request-id']));
+      },
     },
     {
       onDrop: () => metrics.droppedConnections.inc(),
+      onConnection: (socket) => connections.admit(socket),
+      ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
       ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
     },
   );

@@ -81,7 +81,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     droppedConnections: new Counter({
       name: name('dropped_connections_total'),
-      help: 'Connections closed at once because there were too many.',
+      help: 'Connections closed at once, and requests by way of a trusted proxy refused, because there were too many.',
       registers,
     }),
     proxyWebSockets: new Gauge({

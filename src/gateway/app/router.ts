@@ -7,7 +7,8 @@ import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
 import type { LoadGuard } from '../limits/load-guard.ts';
-import type { RateLimits } from '../limits/rate-limits.ts';
+import type { RateLimits, RequestKind } from '../limits/rate-limits.ts';
+import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import { hasBody, maxBodyBytes, readJsonBody } from './json-body.ts';
 import { queryOf } from './query.ts';
 import type { Route } from './route.ts';
@@ -20,6 +21,7 @@ export interface RouterOptions {
   readonly isSynced: () => boolean;
   readonly limits: RateLimits;
   readonly load: LoadGuard;
+  readonly waiting: WaitingAnswers;
   readonly clientAddress: ClientAddress;
   readonly logger: Logger;
   /** Whether the headers show the session key of this sandbox, and it runs. */
@@ -41,7 +43,7 @@ export function addRoutes(app: Express, options: RouterOptions): void {
   for (const [path, routes] of byPath) {
     const pattern = path.replaceAll(/\{(\w+)\}/g, ':$1');
     for (const route of routes) {
-      app[route.method](pattern, admit(route, options), ...(route.body === undefined ? [] : [readBody]), answer(route));
+      app[route.method](pattern, admit(route, options), ...(route.body === undefined ? [] : [readBody]), answer(route, options));
     }
     app.all(pattern, refuseMethod(routes));
   }
@@ -51,6 +53,8 @@ export function addRoutes(app: Express, options: RouterOptions): void {
   app.use(answerProblem(options.logger));
 }
 
+const kindOf = ({ method }: Route): RequestKind => (method === 'get' ? 'reads' : 'writes');
+
 const admit =
   (route: Route, options: RouterOptions): RequestHandler =>
   (request, response, next) => {
@@ -59,7 +63,7 @@ const admit =
     if (route.access !== 'open') {
       response.setHeader('cache-control', 'no-store');
       if (!options.isSynced()) throw unavailable();
-      const kind = route.method === 'get' ? 'reads' : 'writes';
+      const kind = kindOf(route);
       // Not tried as an API key: it is no failed attempt.
       const { id } = request.params;
       if (!(route.access === 'session' && typeof id === 'string' && options.opensSession(id, request.headers))) {
@@ -91,14 +95,16 @@ function bodyBytesOf(request: Request): number {
 }
 
 const answer =
-  (route: Route): RequestHandler =>
+  (route: Route, { waiting, limits }: RouterOptions): RequestHandler =>
   async (request, response) => {
     const { principal, leave } = response.locals;
     const result = await route.handle({ principal, query: queryOf(request.originalUrl), request, response });
     // A stream that goes on is no work any more.
     leave?.();
     if (result === undefined) return;
-    sendJson(response, result.status ?? 200, result.json);
+    const bytes = sendJson(response, result.status ?? 200, result.json);
+    waiting.add(response);
+    if (principal !== undefined) limits.answered(principal.keyName, kindOf(route), bytes);
   };
 
 const refuseMethod =

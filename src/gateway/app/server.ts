@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import { isIPv6 } from 'node:net';
+import { isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { sleep, type Clock } from '../../kube/clock.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -8,17 +8,29 @@ import { headFlaw } from './request-head.ts';
 import { requestIdOf } from './request-scope.ts';
 import { refuseConnection, sendProblem } from './send-problem.ts';
 
-/** Against clients that send slowly on purpose. The second is not for what is proxied: an upload may take longer, and has a limit of its own. */
-const headersTimeoutMs = 10_000;
-const requestTimeoutMs = 60_000;
-const maxHeaderBytes = 16 * 1024;
-/** Longer than the idle time of common load balancers, so that it is they who close a connection that nothing is on. */
-const keepAliveTimeoutMs = 75_000;
+/** What clients are waited for, in milliseconds. */
+export interface ClientTimeouts {
+  /** For the headers of a request, from its first byte on or from the beginning of the connection. */
+  readonly headersMs: number;
+  /** For a whole request. Not for what is proxied: an upload may take longer, and has a limit of its own. */
+  readonly requestMs: number;
+  /** On a connection that nothing is on. Longer than common load balancers wait, so that it is they who close it. */
+  readonly keepAliveMs: number;
+  /** For one who reads nothing of an answer that waits for it. */
+  readonly stallMs: number;
+  /** For the rest of a request that is answered already: whoever still sends would lose its answer if it were cut off at once. */
+  readonly lingerMs: number;
+}
 
-/** How long a client may read nothing of an answer that waits for it. */
-const stallTimeoutMs = 30_000;
-/** For the rest of a request that is answered already: a client that still sends would lose its answer if the connection were cut at once. */
-const lingerMs = 3000;
+export const defaultTimeouts: ClientTimeouts = {
+  headersMs: 10_000,
+  requestMs: 60_000,
+  keepAliveMs: 75_000,
+  stallMs: 30_000,
+  lingerMs: 3000,
+};
+
+const maxHeaderBytes = 16 * 1024;
 /** Requests on one connection that wait for their answers; nobody that is known sends even two ahead. */
 const maxPipelined = 64;
 /** Between two looks for idle connections to close when there are too many. */
@@ -29,8 +41,10 @@ export interface HttpServerOptions {
   readonly maxConnections?: number;
   /** Called for each that is closed so. */
   readonly onDrop?: () => void;
-  readonly stallMs?: number;
-  readonly lingerMs?: number;
+  /** Called for every connection that comes. */
+  readonly onConnection?: (socket: Socket) => void;
+  /** What differs from the defaults. */
+  readonly timeouts?: Partial<ClientTimeouts>;
 }
 
 export interface ServerHandlers {
@@ -46,45 +60,56 @@ interface ConnectionState {
   underWay: number;
   /** The answer to the newest of them. */
   last: ServerResponse;
+  /** Those that have not begun. */
+  readonly queue: (() => void)[];
   /** Where one request was ambiguous, nobody knows where the next one begins. */
   isOver: boolean;
 }
 
 /** An HTTP server that trusts no client: neither to be quick, nor to read its answers, nor to send what has but one meaning. */
 export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: ServerHandlers, options: HttpServerOptions = {}): Server {
-  const { maxConnections, onDrop } = options;
+  const { maxConnections, onDrop, onConnection } = options;
+  const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const states = new WeakMap<Duplex, ConnectionState>();
   const server = createServer(
     {
-      headersTimeout: headersTimeoutMs,
+      headersTimeout: timeouts.headersMs,
       requestTimeout: 0,
       // It is missed below, in our words.
       requireHostHeader: false,
       shouldUpgradeCallback: wantsUpgrade,
-      keepAliveTimeout: keepAliveTimeoutMs,
+      keepAliveTimeout: timeouts.keepAliveMs,
       maxHeaderSize: maxHeaderBytes,
-      connectionsCheckingInterval: 5000,
+      connectionsCheckingInterval: timeouts.headersMs / 2,
     },
     (request, response) => {
       const { socket } = request;
-      const state = states.get(socket) ?? { underWay: 0, last: response, isOver: false };
+      const state = states.get(socket) ?? { underWay: 0, last: response, queue: [], isOver: false };
       states.set(socket, state);
       state.underWay += 1;
       state.last = response;
-      response.once('close', () => (state.underWay -= 1));
+      response.once('close', () => {
+        state.underWay -= 1;
+        state.queue.shift()?.();
+      });
       if (state.isOver || state.underWay > maxPipelined) {
         socket.destroy();
         return;
       }
-      endInTime(request, response, options);
+      endInTime(request, response, timeouts);
       const flaw = headFlaw(request);
-      if (flaw === undefined) {
-        listener(request, response);
-        return;
-      }
-      state.isOver = true;
-      response.setHeader('connection', 'close');
-      sendProblem(response, flaw, requestIdOf(request.headers['x-request-id']));
+      state.isOver = flaw !== undefined;
+      const begin = () => {
+        if (flaw === undefined) {
+          listener(request, response);
+        } else {
+          response.setHeader('connection', 'close');
+          sendProblem(response, flaw, requestIdOf(request.headers['x-request-id']));
+        }
+      };
+      // One after the other: who sends many at once gets no more of the gateway, and none before its answers are taken.
+      if (state.underWay === 1) begin();
+      else state.queue.push(begin);
     },
   );
   // All of them, so that none is overlooked; their number is limited before anything is done with them.
@@ -97,7 +122,7 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     const problem = new ProblemError('expectation-failed', 'The only thing to expect is 100-continue.');
-    endInTime(request, response, options);
+    endInTime(request, response, timeouts);
     sendProblem(response, problem, requestIdOf(request.headers['x-request-id']));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -108,6 +133,7 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
     if (isAnswerable) refuseConnection(socket, unreadable(error.code), randomUUID());
     else socket.destroy();
   });
+  if (onConnection !== undefined) server.on('connection', onConnection);
   if (maxConnections !== undefined) server.maxConnections = maxConnections;
   let madeRoomAt = -Infinity;
   server.on('drop', () => {
@@ -137,15 +163,14 @@ function unreadable(code: string | undefined): ProblemError {
 const lateRequest = () => new ProblemError('request-timeout', 'The request took too long to arrive.');
 
 /** Limits how long a client may take for its answer, and afterwards for the rest of its request. */
-function endInTime(request: IncomingMessage, response: ServerResponse, options: HttpServerOptions): void {
-  const { stallMs = stallTimeoutMs, lingerMs: restMs = lingerMs } = options;
+function endInTime(request: IncomingMessage, response: ServerResponse, { stallMs, lingerMs }: ClientTimeouts): void {
   response.once('prefinish', () => {
     // All is written, and some of it waits for the client. Each part that it takes gives it the full time again.
     if ((response.socket?.writableLength ?? 0) > 0) response.setTimeout(stallMs, () => response.destroy());
   });
   response.once('finish', () => {
     if (request.complete) return;
-    const timer = setTimeout(() => request.socket.destroy(), restMs);
+    const timer = setTimeout(() => request.socket.destroy(), lingerMs);
     request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
     // Nobody reads it any more.
     request.unpipe();
@@ -154,9 +179,9 @@ function endInTime(request: IncomingMessage, response: ServerResponse, options: 
 }
 
 /** Cuts off a client that takes too long to send its request, as the server would do with every one. */
-export function limitRequestTime(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
+export function limitRequestTime(request: IncomingMessage, response: ServerResponse, clock: Clock, requestMs: number): void {
   if (request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined) return;
-  const timer = clock.after(requestTimeoutMs, () => {
+  const timer = clock.after(requestMs, () => {
     if (request.complete) return;
     if (response.headersSent) request.socket.destroy();
     else refuseConnection(request.socket, lateRequest(), requestIdOf(request.headers['x-request-id']));

@@ -12,19 +12,24 @@ const plain = (text: string): string =>
 
 export type ClientAddress = (request: Pick<IncomingMessage, 'headers' | 'socket'>) => string;
 
+/** Whether an address is in one of these ranges, as `addressRanges` takes them. */
+export function isTrusted(trusted: readonly string[]): (address: string) => boolean {
+  const proxies = new BlockList();
+  for (const { address, prefix, family } of trusted.flatMap((text) => addressRanges(text) ?? []))
+    proxies.addSubnet(address, prefix, family);
+  return (address) => {
+    const family = isIP(address);
+    return family !== 0 && proxies.check(address, family === 4 ? 'ipv4' : 'ipv6');
+  };
+}
+
 /**
  * The address that a request comes from. `X-Forwarded-For` is believed only as far as trusted proxies have written it: read from its
  * end, the first address that is none of theirs is the client's. What a client has put there itself stands before that.
  * @param trusted Addresses and ranges, as `addressRanges` takes them.
  */
 export function clientAddressBehind(trusted: readonly string[]): ClientAddress {
-  const proxies = new BlockList();
-  for (const { address, prefix, family } of trusted.flatMap((text) => addressRanges(text) ?? []))
-    proxies.addSubnet(address, prefix, family);
-  const isProxy = (address: string) => {
-    const family = isIP(address);
-    return family !== 0 && proxies.check(address, family === 4 ? 'ipv4' : 'ipv6');
-  };
+  const isProxy = isTrusted(trusted);
   return ({ headers, socket }) => {
     let address = plain(socket.remoteAddress ?? '');
     if (trusted.length === 0) return address;

@@ -25,6 +25,10 @@ const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes
 const maxAddresses = 20_000;
 const maxKeys = 20_000;
 
+/** What one request may be answered with; of a larger answer each so many bytes count as one more. */
+const freeAnswerBytes = 256 * 1024;
+const bytesPerRequest = 32 * 1024;
+
 const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
 
 /** In the form of draft-ietf-httpapi-ratelimit-headers-10. */
@@ -72,6 +76,11 @@ export class RateLimits {
     throw new ProblemError('rate-limited', `This key may make ${buckets.perSecond} ${kind} a second. Try again later.`, {
       headers: { ...headers, 'retry-after': String(inSeconds(taken.retryAfterMs)) },
     });
+  }
+
+  /** Counts a large answer as several: making it takes time that the requests of others wait for. */
+  answered(keyName: string, kind: RequestKind, bytes: number): void {
+    if (bytes > freeAnswerBytes) this.#keys[kind]?.charge(keyName, Math.ceil((bytes - freeAnswerBytes) / bytesPerRequest));
   }
 
   /** Counts an attempt without a valid key. Throws `too-many-attempts` once there were too many; else the caller says 401. */

@@ -59,10 +59,16 @@ export class TokenBuckets {
     return {
       allowed,
       isFirstRefusal,
-      remaining: Math.floor(bucket.tokens),
+      remaining: Math.max(0, Math.floor(bucket.tokens)),
       retryAfterMs: allowed ? 0 : msUntil(1),
       fullAfterMs: msUntil(this.burst),
     };
+  }
+
+  /** Takes more for what turned out to cost more: the next may then have to wait. */
+  charge(name: string, tokens: number): void {
+    const bucket = this.#buckets.get(name) ?? this.#newBucket(name, this.#clock.monotonic());
+    bucket.tokens -= tokens;
   }
 
   #newBucket(name: string, now: number): Bucket {

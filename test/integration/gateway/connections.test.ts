@@ -54,7 +54,7 @@ describe('connections', () => {
         response.once('close', () => resolve(undefined));
         response.end(Buffer.alloc(64 * 1024 * 1024));
       },
-      { stallMs: 100 },
+      { timeouts: { stallMs: 100 } },
     );
     const client = await open();
     client.pause();
@@ -64,7 +64,7 @@ describe('connections', () => {
 
   it('stay when the client is slow but takes something', async () => {
     const size = 24 * 1024 * 1024;
-    await listen((_request, response) => response.end(Buffer.alloc(size)), { stallMs: 2000 });
+    await listen((_request, response) => response.end(Buffer.alloc(size)), { timeouts: { stallMs: 2000 } });
     const client = await open();
     let read = 0;
     client.on('data', (chunk: Buffer) => {

@@ -1,0 +1,215 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { eventually } from '../../support/eventually.ts';
+import type { Begun, Stats } from '../../support/gateway/gateway-process.ts';
+import { StubAgent } from '../../support/gateway/stub-agent.ts';
+
+/**
+ * FLOOD=10000 opens so many connections of each kind, one kind after the other, and waits as long as the product does; by default there
+ * are fewer, of all kinds together, and all times and limits are smaller.
+ */
+const isLong = process.env['FLOOD'] !== undefined;
+const connections = Number(process.env['FLOOD'] ?? 1000);
+const timeouts = { headersMs: 1500, requestMs: 2000, stallMs: 1500, keepAliveMs: 2000, lingerMs: 500 };
+const limits = isLong ? {} : { MAX_CONNECTIONS: '500', MAX_CONNECTIONS_PER_ADDRESS: '100' };
+/** Of attackers. All of them together have less than the gateway: with enough of them, anybody can have all of it. */
+const addresses = 4;
+/** Until every connection of an attacker is cut, with the time between two looks for them. */
+const cutMs = isLong ? 100_000 : 15_000;
+/** For somebody else's requests meanwhile, where attackers, bystander and gateway share two cores with whatever else runs. */
+const maxP99Ms = (calmMs: number) => Math.max(3000, 8 * calmMs);
+const maxRssBytes = 400 * 1024 * 1024;
+
+let agent: StubAgent;
+let child: ChildProcess;
+let begun: Begun;
+
+beforeAll(async () => {
+  agent = await StubAgent.start();
+  child = fork(new URL('../../support/gateway/gateway-process.ts', import.meta.url), {
+    execArgv: ['--expose-gc'],
+    env: {
+      ...process.env,
+      ...limits,
+      RATE_LIMIT_FAILED_KEYS: '0',
+      AGENT_PORT: String(agent.port),
+      GATEWAY_OPTIONS: JSON.stringify(isLong ? {} : { timeouts, proxyLimits: { clientIdleMs: 1500 } }),
+    },
+  });
+  [begun] = (await once(child, 'message')) as [Begun];
+}, 30_000);
+afterAll(async () => {
+  const ended = once(child, 'exit');
+  child.disconnect();
+  await ended;
+  await agent.stop();
+});
+
+async function stats(): Promise<Stats> {
+  const answer = once(child, 'message');
+  child.send('stats');
+  const [now] = (await answer) as [Stats];
+  return now;
+}
+
+/** Connections from several addresses. */
+class Attackers {
+  readonly #sockets: Socket[] = [];
+  readonly #timers: NodeJS.Timeout[] = [];
+
+  async open(count: number, begin: (socket: Socket, index: number) => void): Promise<void> {
+    for (let index = 0; index < count; index += 50) {
+      await Promise.all(Array.from({ length: Math.min(50, count - index) }, (_, offset) => this.#open(index + offset, begin)));
+    }
+  }
+
+  /** Writes a byte of this after the other. */
+  trickle(socket: Socket, text: string): void {
+    let at = 0;
+    const timer = setInterval(() => {
+      if (socket.destroyed) clearInterval(timer);
+      else socket.write(text[at++ % text.length] ?? '');
+    }, 700);
+    this.#timers.push(timer);
+  }
+
+  stop(): void {
+    for (const timer of this.#timers) clearInterval(timer);
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async #open(index: number, begin: (socket: Socket, index: number) => void): Promise<void> {
+    const socket = connect({ port: begun.port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (index % addresses)}` });
+    this.#sockets.push(socket);
+    socket.on('error', () => undefined).resume();
+    await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
+    begin(socket, index);
+  }
+}
+
+/** Somebody else, who only wants an answer, on a new connection each time. */
+class Bystander {
+  readonly times: number[] = [];
+  readonly failures: unknown[] = [];
+  #isOver = false;
+  #done: Promise<void> | undefined;
+
+  start(): void {
+    this.#done = this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await this.#done;
+  }
+
+  get p99(): number {
+    return this.times.toSorted((left, right) => left - right)[Math.floor(this.times.length * 0.99)] ?? Infinity;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isOver) {
+      const began = performance.now();
+      try {
+        await this.#ask();
+        this.times.push(performance.now() - began);
+      } catch (error) {
+        this.failures.push(error);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  #ask(): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<undefined>();
+    const headers = { authorization: `Bearer ${begun.key}` };
+    const path = '/api/v1/app-conversations/search?limit=1';
+    httpRequest({ host: '127.0.0.1', port: begun.port, path, headers, agent: false, timeout: 10_000 }, (response) => {
+      response.resume().once('end', () => {
+        if (response.statusCode === 200) resolve(undefined);
+        else reject(new Error(`answered ${response.statusCode ?? 0}`));
+      });
+    })
+      .once('error', reject)
+      .end();
+    return promise;
+  }
+}
+
+const keyed = () => `Host: x\r\nAuthorization: Bearer ${begun.otherKey}\r\n`;
+const start = '/api/v1/app-conversations';
+const ids = Array.from({ length: 100 }, (_, index) => `ids=${index.toString(16).padStart(32, '0')}`).join('&');
+
+type Attack = (attackers: Attackers, socket: Socket) => void;
+
+const attacks: Readonly<Record<string, Attack>> = {
+  'say nothing': () => undefined,
+  'send headers byte by byte': (attackers, socket) =>
+    attackers.trickle(socket, 'GET / HTTP/1.1\r\nHost: x\r\nX-A: aaaaaaaaaaaaaaaaaaaaaaaaaaaa'),
+  'send a body byte by byte': (attackers, socket) => {
+    socket.write(`POST ${start} HTTP/1.1\r\n${keyed()}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n`);
+    attackers.trickle(socket, '{"a":"aaaaaaaaaaa');
+  },
+  'send a body byte by byte without a key': (attackers, socket) => {
+    socket.write(`POST ${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n`);
+    attackers.trickle(socket, 'a');
+  },
+  'send no body to an agent': (_attackers, socket) => {
+    const headers = `Host: x\r\nX-Session-API-Key: ${begun.sessionKey}\r\nContent-Length: 10\r\n`;
+    socket.write(`POST /sandboxes/sbx-1/AGENT_SERVER/x HTTP/1.1\r\n${headers}\r\n`);
+  },
+  'read nothing of large answers': (_attackers, socket) => {
+    socket.pause();
+    socket.write(`GET ${start}/start-tasks?${ids} HTTP/1.1\r\n${keyed()}\r\n`);
+  },
+  'read nothing of many answers': (_attackers, socket) => {
+    socket.pause();
+    socket.write(`GET ${start}/search HTTP/1.1\r\n${keyed()}\r\n`.repeat(30));
+  },
+  'are kept alive': (_attackers, socket) => socket.write('GET /alive HTTP/1.1\r\nHost: x\r\n\r\n'),
+};
+const isCostly = (kind: string) => kind.startsWith('read nothing');
+const [cheap, costly] = [false, true].map((wanted) => Object.keys(attacks).filter((kind) => isCostly(kind) === wanted));
+let turn = 0;
+const mixed: Attack = (attackers, socket) => {
+  turn += 1;
+  const kinds = (turn % 40 === 0 ? costly : cheap) ?? [];
+  attacks[kinds[Math.floor(turn / 40 + turn) % kinds.length] ?? '']?.(attackers, socket);
+};
+
+describe(`${connections} connections at once that`, () => {
+  it.each<[string, Attack]>(isLong ? Object.entries(attacks) : [['do any of this', mixed]])(
+    '%s are cut in time, harm nobody else and leave nothing',
+    async (kind, begin) => {
+      const calm = new Bystander();
+      calm.start();
+      await eventually('it is known how long it takes else', () => calm.times.length >= 30);
+      await calm.stop();
+      const before = await stats();
+      const attackers = new Attackers();
+      const bystander = new Bystander();
+      bystander.start();
+      // Megabytes for each of these: making them would take what the bystander waits for.
+      const count = isCostly(kind) ? connections / 20 : connections;
+      await attackers.open(count, (socket) => begin(attackers, socket));
+      const during = await stats();
+      // The bystander's own may be among them.
+      await eventually('all of them are cut', async () => (await stats()).connections <= before.connections + 1, cutMs);
+      await bystander.stop();
+      const after = await eventually('nothing is left of them', async () => {
+        const now = await stats();
+        return now.connections <= before.connections && now.heapBytes < before.heapBytes + 20 * 1024 * 1024 ? now : undefined;
+      });
+      attackers.stop();
+      const mib = (bytes: number) => Math.round(bytes / 1024 / 1024);
+      const summary = `${kind}: ${count} connections, ${during.connections} let in, p99 ${Math.round(bystander.p99)} ms of ${bystander.times.length} (else ${Math.round(calm.p99)} ms), rss ${mib(before.rssBytes)}, ${mib(during.rssBytes)}, ${mib(after.rssBytes)} MiB`;
+      if (isLong) process.stdout.write(`${summary}\n`);
+      expect({ summary, failures: bystander.failures.map(String) }).toEqual({ summary, failures: [] });
+      expect(bystander.p99).toBeLessThan(maxP99Ms(calm.p99));
+      expect(during.rssBytes).toBeLessThan(maxRssBytes);
+    },
+    cutMs + 60_000,
+  );
+});
