@@ -1,6 +1,7 @@
 /* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-argument, @typescript-eslint/no-unsafe-call, @typescript-eslint/no-unsafe-return -- resources of every kind; a wrong guess fails the test */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { helmVersions } from '../../../helm/tools/binaries.ts';
 import { chartCrds, manifests } from '../../../helm/tools/manifests.ts';
 import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
@@ -106,6 +107,7 @@ describe('the chart', () => {
     expect(operator.NAMESPACE).toBe('agents');
     expect(readGatewayConfig(chart.environment('gateway')).DRAIN_SECONDS).toBe(5);
     expect(readGatewayConfig(chart.environment('gateway')).CORS_ORIGINS).toEqual([]);
+    expect(readGatewayConfig(chart.environment('gateway')).MAX_CONNECTIONS_PER_ADDRESS).toBe(1000);
     expect(readGatewayConfig(full.environment('gateway'))).toMatchObject({
       PUBLIC_URL: 'https://agents.example.com',
       CORS_ORIGINS: ['https://ui.example.com', 'http://127.0.0.1:3001'],
@@ -113,6 +115,7 @@ describe('the chart', () => {
       RATE_LIMIT_READS: 0,
       RATE_LIMIT_WRITES: 100,
       MAX_CONNECTIONS: 10_000,
+      MAX_CONNECTIONS_PER_ADDRESS: 0,
       // Helm writes large numbers in another form when nobody takes care.
       MAX_REQUESTS: 3_000_000,
     });
@@ -206,6 +209,34 @@ describe('the chart', () => {
       expect.arrayContaining(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', '100.64.0.0/10']),
     );
     expect(internet.to[1].ipBlock.except).toEqual(expect.arrayContaining(['fc00::/7', 'fe80::/10']));
+  });
+
+  it('lets the gateway and the operator reach sandboxes at whatever port their template names', async () => {
+    const elsewhere = await RenderedChart.of(4, {
+      values: { sandboxes: { namespace: 'agents' }, defaultTemplate: { agent: { port: 9999 } } },
+    });
+    expect(elsewhere.one('SandboxTemplate').spec.agent.port).toBe(9999);
+    for (const rendered of [chart, full, elsewhere]) {
+      const sandboxes = rendered.one('NetworkPolicy', 'sandboxes');
+      const [ingress] = sandboxes.spec.ingress;
+      expect(ingress).not.toHaveProperty('ports');
+      for (const [index, component] of ['operator', 'gateway'].entries()) {
+        const policies = rendered.all('NetworkPolicy').filter(({ metadata }: Body) => metadata.name.endsWith(`-${component}`));
+        for (const { metadata, spec } of policies) {
+          const toSandboxes = spec.egress.filter(({ to }: Body) =>
+            to?.some(({ podSelector }: Body) => isDeepStrictEqual(podSelector, sandboxes.spec.podSelector)),
+          );
+          expect(toSandboxes).toHaveLength(1);
+          expect(toSandboxes[0]).not.toHaveProperty('ports');
+          expect(toSandboxes[0].to[0].namespaceSelector.matchLabels?.['kubernetes.io/metadata.name'] ?? sandboxes.metadata.namespace).toBe(
+            sandboxes.metadata.namespace,
+          );
+          const { namespaceSelector, podSelector } = ingress.from[index];
+          expect(namespaceSelector.matchLabels['kubernetes.io/metadata.name']).toBe(metadata.namespace);
+          expect(rendered.one('Deployment', component).spec.template.metadata.labels).toMatchObject(podSelector.matchLabels);
+        }
+      }
+    }
   });
 
   it('selects pods by labels that they have', () => {

@@ -17,7 +17,7 @@ export const valueSets: Readonly<Record<string, object>> = {
     gateway: {
       publicUrl: 'https://agents.example.com',
       trustedProxies: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
-      limits: { readsPerSecond: 0, connections: 10_000, requests: 3_000_000 },
+      limits: { readsPerSecond: 0, connections: 10_000, connectionsPerAddress: 0, requests: 3_000_000 },
       corsOrigins: ['https://ui.example.com', 'http://127.0.0.1:3001'],
       sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example.com',
       autoscaling: { enabled: true },
