@@ -23,6 +23,15 @@ describe('token buckets', () => {
     expect(allowed(bucket, 'a', 5)).toEqual([true, true, true, true, false]);
   });
 
+  it('may be charged more afterwards, and are paid back at their rate', async () => {
+    const { clock, bucket } = buckets();
+    allowed(bucket, 'a', 1);
+    bucket.charge('a', 5);
+    expect(bucket.take('a')).toMatchObject({ allowed: false, remaining: 0, retryAfterMs: 1500 });
+    await clock.advance(1500);
+    expect(allowed(bucket, 'a', 2)).toEqual([true, false]);
+  });
+
   it('say when to come again, and a client that does gets in', async () => {
     const { clock, bucket } = buckets();
     allowed(bucket, 'a', 4);
