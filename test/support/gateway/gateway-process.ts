@@ -1,6 +1,7 @@
 import { gatewaySettings } from '../../../src/commands/gateway-settings.ts';
 import { readGatewayConfig } from '../../../src/config/cluster.ts';
 import type { GatewayOptions } from '../../../src/gateway/gateway.ts';
+import { silentLogger } from '../../../src/observability/logger.ts';
 import { TestGateway } from './test-gateway.ts';
 
 /**
@@ -26,6 +27,9 @@ const overrides = JSON.parse(process.env['GATEWAY_OPTIONS'] ?? '{}') as Partial<
 const agentPort = Number(process.env['AGENT_PORT']);
 const gateway = await TestGateway.start({
   ...gatewaySettings(readGatewayConfig({ ...process.env, MASTER_KEY_FILES: 'unused' })),
+  // The one of tests keeps every line.
+  logger: silentLogger,
+  audit: silentLogger,
   ...overrides,
 });
 const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' });
