@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Readable, Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { ProblemError } from '../errors/problem-error.ts';
+import { ByteGatherer } from './byte-gatherer.ts';
 import { parseJson } from './json-text.ts';
 
 /** As sent, and unpacked. */
@@ -61,8 +62,8 @@ function decode(bytes: Buffer): string {
 function readAll(request: IncomingMessage, decoder: Transform | undefined): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const source: Readable = decoder ?? request;
-  const chunks: Buffer[] = [];
-  let [packed, unpacked] = [0, 0];
+  const gathered = new ByteGatherer();
+  let packed = 0;
   const stop = (problem: ProblemError) => {
     request.off('data', count);
     source.off('data', keep);
@@ -78,15 +79,14 @@ function readAll(request: IncomingMessage, decoder: Transform | undefined): Prom
     if (packed > maxBodyBytes) stop(tooLarge());
   };
   const keep = (chunk: Buffer) => {
-    unpacked += chunk.length;
-    chunks.push(chunk);
-    if (unpacked > maxBodyBytes) stop(tooLarge());
+    if (gathered.length + chunk.length > maxBodyBytes) stop(tooLarge());
+    else gathered.add(chunk);
   };
   const broken = (cause: Error) => stop(new ProblemError('malformed-request', 'The body could not be read.', { cause }));
   request.once('error', broken).once('close', () => {
     if (!request.complete) broken(new Error('the client has gone'));
   });
-  source.on('data', keep).once('end', () => resolve(Buffer.concat(chunks, unpacked)));
+  source.on('data', keep).once('end', () => resolve(gathered.bytes()));
   if (decoder !== undefined) {
     decoder.once('error', broken);
     request.on('data', count).pipe(decoder);

@@ -25,6 +25,8 @@ const maxRssBytes = 400 * 1024 * 1024;
 let agent: StubAgent;
 let child: ChildProcess;
 let begun: Begun;
+/** Ends what a test has begun, however it went. */
+let cleanups: (() => unknown)[] = [];
 
 beforeAll(async () => {
   agent = await StubAgent.start();
@@ -45,6 +47,11 @@ afterAll(async () => {
   child.disconnect();
   await ended;
   await agent.stop();
+});
+
+afterEach(async () => {
+  for (const cleanup of cleanups) await cleanup();
+  cleanups = [];
 });
 
 async function stats(): Promise<Stats> {
@@ -185,11 +192,15 @@ describe(`${connections} connections at once that`, () => {
     async (kind, begin) => {
       const calm = new Bystander();
       calm.start();
-      await eventually('it is known how long it takes else', () => calm.times.length >= 30);
+      await eventually('it is known how long it takes else', () => calm.times.length >= 30, 60_000);
       await calm.stop();
       const before = await stats();
       const attackers = new Attackers();
       const bystander = new Bystander();
+      cleanups.push(
+        () => attackers.stop(),
+        () => bystander.stop(),
+      );
       bystander.start();
       // Megabytes for each of these: making them would take what the bystander waits for.
       const count = isCostly(kind) ? connections / 20 : connections;
@@ -202,7 +213,6 @@ describe(`${connections} connections at once that`, () => {
         const now = await stats();
         return now.connections <= before.connections && now.heapBytes < before.heapBytes + 20 * 1024 * 1024 ? now : undefined;
       });
-      attackers.stop();
       const mib = (bytes: number) => Math.round(bytes / 1024 / 1024);
       const summary = `${kind}: ${count} connections, ${during.connections} let in, p99 ${Math.round(bystander.p99)} ms of ${bystander.times.length} (else ${Math.round(calm.p99)} ms), rss ${mib(before.rssBytes)}, ${mib(during.rssBytes)}, ${mib(after.rssBytes)} MiB`;
       if (isLong) process.stdout.write(`${summary}\n`);
