@@ -3,8 +3,10 @@ import { Agent, request, type Dispatcher } from 'undici';
 export interface GitRequest {
   readonly method: 'GET' | 'POST';
   readonly url: URL;
-  /** Where redirects may lead: nowhere but below this URL. */
+  /** Where redirects may lead: nowhere but below this URL, */
   readonly within: URL;
+  /** and to what ends like this, as git has it too. Else to a page for people, which says nothing. */
+  readonly ending: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   /** Of the Authorization header. */
@@ -79,7 +81,8 @@ export class GitHttp {
       if (!redirects.has(status)) return answer;
       if (location === undefined || hops === maxRedirects || options.method !== 'GET') throw new GitHostError('redirect', { status });
       const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
-      if (next === undefined || !isBelow(next, options.within)) throw new GitHostError('redirect', { status });
+      if (next?.pathname.endsWith(options.ending) !== true || !isBelow(next, options.within))
+        throw new GitHostError('redirect', { status });
       url = next;
     }
   }

@@ -45,7 +45,7 @@ export async function ask(http: GitHttp, question: Question): Promise<Finding> {
   const url = new URL(`${repository.pathname}${infoRefs}?service=git-upload-pack`, repository);
   let answer: GitAnswer;
   try {
-    answer = await http.send({ method: 'GET', url, within, headers, authorization, signal });
+    answer = await http.send({ method: 'GET', url, within, ending: infoRefs, headers, authorization, signal });
   } catch (error) {
     if (error instanceof GitHostError) return { access: 'unknown', status: error.status, reason: error.reason };
     throw error;
@@ -53,7 +53,6 @@ export async function ask(http: GitHttp, question: Question): Promise<Finding> {
   const { status } = answer;
   if (denials.has(status)) return { access: 'denied', status };
   if (status !== 200) return { access: 'unknown', status, reason: `status ${status}` };
-  if (!answer.url.pathname.endsWith(infoRefs)) return { access: 'unknown', status, reason: 'redirect' };
   const advertisement = readAdvertisement(answer.body, answer.contentType);
   switch (advertisement.kind) {
     case 'unreadable':
@@ -87,7 +86,8 @@ const besides = (infoRefsUrl: URL, path: string): URL =>
   new URL(`${infoRefsUrl.pathname.slice(0, -infoRefs.length)}${path}`, infoRefsUrl.origin);
 
 async function plainHead(http: GitHttp, { within, authorization, signal }: Question, infoRefsUrl: URL): Promise<string | undefined> {
-  const { status, body } = await http.send({ method: 'GET', url: besides(infoRefsUrl, '/HEAD'), within, authorization, signal });
+  const ending = '/HEAD';
+  const { status, body } = await http.send({ method: 'GET', url: besides(infoRefsUrl, ending), within, ending, authorization, signal });
   return status === 200 ? readPlainHead(body.toString('utf8')) : undefined;
 }
 
@@ -97,10 +97,12 @@ async function listed(
   infoRefsUrl: URL,
   capabilities: Capabilities,
 ): Promise<Refs | undefined> {
+  const ending = '/git-upload-pack';
   const { status, body } = await http.send({
     method: 'POST',
-    url: besides(infoRefsUrl, '/git-upload-pack'),
+    url: besides(infoRefsUrl, ending),
     within,
+    ending,
     headers: {
       ...headers,
       'content-type': 'application/x-git-upload-pack-request',
