@@ -14,6 +14,8 @@ export interface SeenRequest {
 }
 
 export interface GitServerOptions {
+  /** Any by default. */
+  readonly port?: number;
   /** What its URL ends with: /scm. */
   readonly prefix?: string;
   /** Commits, branches and HEAD by the name of the repository. */
@@ -78,7 +80,7 @@ export class GitServer {
 
   static async start(options: GitServerOptions): Promise<GitServer> {
     const server = new GitServer(options);
-    server.#server.listen(0, '127.0.0.1');
+    server.#server.listen(options.port ?? 0, '127.0.0.1');
     await once(server.#server, 'listening');
     return server;
   }

@@ -12,6 +12,8 @@ export interface GitRequest {
   /** Of the Authorization header. */
   readonly authorization?: string | undefined;
   readonly signal: AbortSignal;
+  /** Of an answer; the rest is not read. */
+  readonly maxBodyBytes: number;
 }
 
 export interface GitAnswer {
@@ -30,6 +32,11 @@ export class GitHostError extends Error {
   /** When it has answered after all. */
   readonly status: number | undefined;
 
+  /** There was not even a connection. */
+  get isUnreachable(): boolean {
+    return notConnected.has(this.reason);
+  }
+
   constructor(reason: string, { status, ...options }: ErrorOptions & { readonly status?: number } = {}) {
     super(`A git host can not be asked: ${reason}.`, options);
     this.reason = reason;
@@ -38,8 +45,6 @@ export class GitHostError extends Error {
 }
 
 export interface GitHttpOptions {
-  /** Of an answer; the rest is not read. */
-  readonly maxBodyBytes: number;
   /** To one host at once; further requests wait. */
   readonly connections: number;
   readonly connectTimeoutMs: number;
@@ -47,6 +52,16 @@ export interface GitHttpOptions {
 
 const maxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+/** Of attempts to connect: nothing was sent, and another question would fare no better. */
+const notConnected: ReadonlySet<string> = new Set([
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ETIMEDOUT',
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+]);
 /** A pooled connection that the host closed in the same moment. */
 const staleConnection: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
@@ -56,10 +71,8 @@ const userAgent = 'git/2 (conversation-operator)';
 /** Bounded requests to git hosts. Credentials and questions go nowhere but below the base URL that is configured for a host. */
 export class GitHttp {
   readonly #dispatcher: Dispatcher;
-  readonly #maxBodyBytes: number;
 
-  constructor({ maxBodyBytes, connections, connectTimeoutMs }: GitHttpOptions) {
-    this.#maxBodyBytes = maxBodyBytes;
+  constructor({ connections, connectTimeoutMs }: GitHttpOptions) {
     this.#dispatcher = new Agent({
       connections,
       keepAliveTimeout: 4000,
@@ -104,7 +117,7 @@ export class GitHttp {
     }
   }
 
-  async #sendOnce({ method, url, headers, body, authorization, signal }: GitRequest) {
+  async #sendOnce({ method, url, headers, body, authorization, signal, maxBodyBytes }: GitRequest) {
     const response = await request(withoutUser(url), {
       dispatcher: this.#dispatcher,
       method,
@@ -119,7 +132,7 @@ export class GitHttp {
       contentType: typeof contentType === 'string' ? contentType : '',
       location: typeof location === 'string' ? location : undefined,
       url,
-      body: await readBounded(response.body, status === 200 ? this.#maxBodyBytes : 0),
+      body: await readBounded(response.body, status === 200 ? maxBodyBytes : 0),
     };
   }
 }

@@ -43,7 +43,11 @@ const cacheBounds = { maxEntries: 10_000, maxBytes: 32 * 1024 * 1024 };
 const bytesOf = ({ refs }: Finding): number =>
   1024 + (refs?.branches.reduce((total, { name, commitSha }) => total + 96 + name.length + commitSha.length, 0) ?? 0);
 
-const httpBounds = { maxBodyBytes: 2 * 1024 * 1024, connections: 16 };
+const connectionsToHost = 8;
+/** A part of the time that there is, so that it is known why there was no answer. */
+const connectShare = 0.6;
+/** Nobody waits again for a host that could not be connected to. */
+const unreachableMs = 10_000;
 /** Beyond it nobody is asked, so that a host that hangs holds no more than this. */
 const maxUnderWay = 512;
 const sayAgainMs = 3_600_000;
@@ -67,6 +71,8 @@ export class HostDirectory implements GitDirectory {
   readonly #underWay = new Map<string, Promise<Finding>>();
   /** Providers that could not be reached when they were asked last. */
   readonly #away = new Set<string>();
+  /** Until when they are not asked, by provider. */
+  readonly #unreachable = new Map<string, number>();
   /** Credentials that a host has refused, once it was said. */
   readonly #refused: ExpiringCache<true>;
   #isClosed = false;
@@ -80,7 +86,7 @@ export class HostDirectory implements GitDirectory {
     this.#clock = clock;
     this.#logger = logger;
     this.#metrics = metrics;
-    this.#http = new GitHttp({ ...httpBounds, connectTimeoutMs: timeoutMs });
+    this.#http = new GitHttp({ connections: connectionsToHost, connectTimeoutMs: timeoutMs * connectShare });
     this.#findings = new ExpiringCache({ clock, ...cacheBounds });
     this.#refused = new ExpiringCache({ clock, ...cacheBounds });
   }
@@ -146,21 +152,27 @@ export class HostDirectory implements GitDirectory {
     const key = wantsRefs ? withRefs : plain;
     const known = this.#findings.get(key) ?? this.#underWay.get(key);
     if (known !== undefined) return known;
+    if ((this.#unreachable.get(host.provider) ?? 0) > this.#clock.monotonic()) return { access: 'unknown', reason: 'unreachable' };
     if (this.#underWay.size >= maxUnderWay) return { access: 'unknown', reason: 'too many questions' };
     const asked = this.#askHost(host, repository, credential, wantsRefs);
     this.#underWay.set(key, asked);
     try {
       const finding = await asked;
-      const { refs, ...rest } = finding;
-      this.#findings.set(plain, rest, goodForMs[rest.access], bytesOf(rest));
-      const isIncomplete = finding.access === 'granted' && refs === undefined;
-      if (wantsRefs || refs !== undefined)
-        this.#findings.set(withRefs, finding, goodForMs[isIncomplete ? 'unknown' : finding.access], bytesOf(finding));
+      if (finding.isUnreachable === true) this.#unreachable.set(host.provider, this.#clock.monotonic() + unreachableMs);
+      else this.#remember(plain, wantsRefs ? withRefs : undefined, finding);
       this.#tell(host, credential, asker, finding);
       return finding;
     } finally {
       this.#underWay.delete(key);
     }
+  }
+
+  #remember(plain: string, withRefs: string | undefined, finding: Finding): void {
+    const { refs, ...rest } = finding;
+    this.#findings.set(plain, rest, goodForMs[rest.access], bytesOf(rest));
+    if (withRefs === undefined) return;
+    const isIncomplete = finding.access === 'granted' && refs === undefined;
+    this.#findings.set(withRefs, finding, goodForMs[isIncomplete ? 'unknown' : finding.access], bytesOf(finding));
   }
 
   #askHost({ url: within }: Host, repository: string, credential: GitCredential | undefined, wantsRefs: boolean): Promise<Finding> {

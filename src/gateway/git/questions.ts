@@ -13,12 +13,14 @@ import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
 /** What a host has said of one repository to one credential. */
 export interface Finding {
   readonly access: GitAccess;
-  /** Only where they were asked for, or came along. */
+  /** Only where they were asked for. */
   readonly refs?: Refs | undefined;
   /** Of the host's first answer; undefined when there was none. */
   readonly status?: number | undefined;
   /** Why the access is unknown, in a word. */
   readonly reason?: string;
+  /** There was not even a connection. */
+  readonly isUnreachable?: boolean;
 }
 
 export interface Question {
@@ -39,15 +41,30 @@ const headers = { 'git-protocol': 'version=2' };
 
 const infoRefs = '/info/refs';
 
+/** Tens of thousands of references; or the beginning of them, where they are not wanted, from which it is seen that they would come. */
+const maxBodyBytes = { refs: 2 * 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
+
 /** Asks a host as git does before it clones. Never rejects because of what the host does. */
 export async function ask(http: GitHttp, question: Question): Promise<Finding> {
-  const { repository, within, authorization, signal } = question;
+  const { repository, within, authorization, wantsRefs, signal } = question;
   const url = new URL(`${repository.pathname}${infoRefs}?service=git-upload-pack`, repository);
   let answer: GitAnswer;
   try {
-    answer = await http.send({ method: 'GET', url, within, ending: infoRefs, headers, authorization, signal });
+    answer = await http.send({
+      method: 'GET',
+      url,
+      within,
+      ending: infoRefs,
+      headers,
+      authorization,
+      signal,
+      maxBodyBytes: maxBodyBytes[wantsRefs ? 'refs' : 'access'],
+    });
   } catch (error) {
-    if (error instanceof GitHostError) return { access: 'unknown', status: error.status, reason: error.reason };
+    if (error instanceof GitHostError) {
+      const { status, reason, isUnreachable } = error;
+      return { access: 'unknown', status, reason, isUnreachable };
+    }
     throw error;
   }
   const { status } = answer;
@@ -69,8 +86,8 @@ type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' 
 
 /** Undefined where they were not wanted, or are not told now. */
 async function refsOf(http: GitHttp, question: Question, infoRefsUrl: URL, advertisement: Granted): Promise<Refs | undefined> {
-  if (advertisement.kind === 'refs' && !advertisement.isPlain) return advertisement.refs;
   if (!question.wantsRefs) return undefined;
+  if (advertisement.kind === 'refs' && !advertisement.isPlain) return advertisement.refs;
   try {
     return advertisement.kind === 'refs'
       ? { ...advertisement.refs, defaultBranch: (await plainHead(http, question, infoRefsUrl)) ?? advertisement.refs.defaultBranch }
@@ -87,7 +104,15 @@ const besides = (infoRefsUrl: URL, path: string): URL =>
 
 async function plainHead(http: GitHttp, { within, authorization, signal }: Question, infoRefsUrl: URL): Promise<string | undefined> {
   const ending = '/HEAD';
-  const { status, body } = await http.send({ method: 'GET', url: besides(infoRefsUrl, ending), within, ending, authorization, signal });
+  const { status, body } = await http.send({
+    method: 'GET',
+    url: besides(infoRefsUrl, ending),
+    within,
+    ending,
+    authorization,
+    signal,
+    maxBodyBytes: maxBodyBytes.head,
+  });
   return status === 200 ? readPlainHead(body.toString('utf8')) : undefined;
 }
 
@@ -111,6 +136,7 @@ async function listed(
     body: listRequest(capabilities),
     authorization,
     signal,
+    maxBodyBytes: maxBodyBytes.refs,
   });
   return status === 200 ? readList(body) : undefined;
 }

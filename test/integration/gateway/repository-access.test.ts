@@ -40,6 +40,7 @@ describe('a start with a repository', () => {
   const metrics = createMetrics();
   const answers: string[] = [];
   let skippedMs = 0;
+  let closed: number;
   /** Nothing that was known before counts any more. */
   const expire = () => (skippedMs += 3_600_001);
 
@@ -65,11 +66,12 @@ describe('a start with a repository', () => {
     writeFileSync(join(folder, 'github.alice'), `${alices}\n`);
     writeFileSync(join(folder, 'github.bob'), `${bobs}\n`);
     writeFileSync(join(folder, 'gitlab.alice'), alices);
+    closed = await closedPort();
     const hosts = {
       github: github.url,
       gitlab: gitlab.url,
       forgejo: plain.url,
-      bitbucket: `http://127.0.0.1:${await closedPort()}`,
+      bitbucket: `http://127.0.0.1:${closed}`,
       azure_devops: 'file:///nowhere',
     };
     directory = new HostDirectory({
@@ -248,6 +250,19 @@ describe('a start with a repository', () => {
       });
       expect((await start('acme/odd')).status).toBe(200);
       expect(sent).toBeLessThan(32 * 1024 * 1024);
+    });
+
+    it('could not be connected to is left alone for a while', async () => {
+      await start('acme/any', { provider: 'bitbucket' });
+      const back = await GitServer.start({ port: closed, repositories: {} });
+      try {
+        expect((await start('acme/none', { provider: 'bitbucket' })).status).toBe(200);
+        expect(back.taken()).toEqual([]);
+        skippedMs += 10_001;
+        expect((await start('acme/none', { provider: 'bitbucket' })).status).toBe(403);
+      } finally {
+        await back.stop();
+      }
     });
 
     it('is away is told about once, and once when it is back; not where it is', async () => {
