@@ -1,4 +1,4 @@
-import { branch } from '../v1/schemas.ts';
+import { isBranchName } from '../v1/schemas.ts';
 import type { GitBranch } from './directory.ts';
 import { delimiter, flush, MalformedPacketError, packet, packetsOf } from './pkt-line.ts';
 
@@ -56,13 +56,16 @@ class RefList {
   refs(): Refs {
     const candidates = this.#branches.filter(({ commitSha }) => commitSha === this.#head).map(({ name }) => name);
     const guess = ['main', 'master'].find((name) => candidates.includes(name)) ?? candidates[0];
-    return { branches: this.#branches, defaultBranch: this.#defaultBranch ?? guess };
+    const defaultBranch = this.#defaultBranch ?? guess;
+    const [head, isListed] = [this.#head, this.#branches.some(({ name }) => name === defaultBranch)];
+    // HEAD comes first, so it is there where the list was cut before its branch.
+    if (defaultBranch === undefined || head === undefined || isListed) return { branches: this.#branches, defaultBranch };
+    return { branches: [{ name: defaultBranch, commitSha: head }, ...this.#branches], defaultBranch };
   }
 }
 
-const branchSchema = branch();
 /** What a start accepts: no other name is worth showing. */
-const isBranch = (name: string): boolean => !name.includes('\u{fffd}') && branchSchema.safeParse(name).success;
+const isBranch = (name: string): boolean => !name.includes('\u{fffd}') && isBranchName(name);
 
 const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
 

@@ -21,6 +21,8 @@ export interface GitAnswer {
   readonly contentType: string;
   /** As much as was read. */
   readonly body: Buffer;
+  /** There was more. */
+  readonly isCut: boolean;
   /** Where it came from, after redirects. */
   readonly url: URL;
 }
@@ -127,12 +129,15 @@ export class GitHttp {
     });
     const { statusCode: status, headers: answered } = response;
     const [contentType, location] = [answered['content-type'], answered['location']];
+    const limit = status === 200 ? maxBodyBytes : 0;
+    const content = await readBounded(response.body, limit);
     return {
       status,
       contentType: typeof contentType === 'string' ? contentType : '',
       location: typeof location === 'string' ? location : undefined,
       url,
-      body: await readBounded(response.body, status === 200 ? maxBodyBytes : 0),
+      body: content,
+      isCut: content.length >= limit,
     };
   }
 }

@@ -3,12 +3,11 @@ import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { repository as repositorySchema } from '../v1/schemas.ts';
-import type { Refs } from './advertisement.ts';
 import { credentialIn, type GitCredential, type GitCredentials } from './credentials.ts';
 import type { GitAccess, GitBranch, GitDirectory, GitRepository, GitSearch } from './directory.ts';
 import { ExpiringCache } from './expiring-cache.ts';
 import { GitHttp } from './git-http.ts';
-import { ask, type Finding } from './questions.ts';
+import { ask, type Finding, type Listed } from './questions.ts';
 import { likelyBranch, repositoryTyped, typedNames, type GitHosts } from './typed-names.ts';
 
 export interface HostDirectoryOptions {
@@ -33,7 +32,7 @@ interface Knowledge {
   readonly access: GitAccess;
   /** Nobody needs a credential for it. */
   readonly isPublic: boolean;
-  readonly refs: Refs | undefined;
+  readonly refs: Listed | undefined;
 }
 const nothing: Knowledge = { access: 'unknown', isPublic: false, refs: undefined };
 
@@ -110,7 +109,9 @@ export class HostDirectory implements GitDirectory {
   async branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]> {
     const { access, refs } = await this.#learn(search.owner, search.provider, search.repository, true);
     if (access === 'denied') return [];
-    return refs === undefined ? this.#typed.branches(search) : matching(refs, search);
+    const found = refs && matching(refs, search);
+    // Of a list that goes on it is not known what is not there.
+    return found === undefined || (found.length === 0 && refs?.isCut === true) ? this.#typed.branches(search) : found;
   }
 
   close(): Promise<void> {
@@ -214,12 +215,12 @@ const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
     }),
   );
 
-/** The default branch first, unless another one has exactly the name that is looked for. */
-function matching({ branches, defaultBranch }: Refs, { query, limit }: GitSearch): readonly GitBranch[] {
+/** One that is called exactly so first, then the default branch. */
+function matching({ branches, defaultBranch }: Listed, { query, limit }: GitSearch): readonly GitBranch[] {
   const wanted = query.trim().toLowerCase();
-  const rank = ({ name }: GitBranch): number => (wanted !== '' && name.toLowerCase() === wanted ? 0 : name === defaultBranch ? 1 : 2);
-  return branches
-    .filter(({ name }) => name.toLowerCase().includes(wanted))
-    .toSorted((left, right) => rank(left) - rank(right))
-    .slice(0, limit);
+  const found = branches.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const first = found.filter(({ name }) => name.toLowerCase() === wanted);
+  const second = found.filter((each) => each.name === defaultBranch && !first.includes(each));
+  const early = new Set([...first, ...second]);
+  return [...early, ...found.filter((each) => !early.has(each))].slice(0, limit);
 }

@@ -10,11 +10,17 @@ import {
 import type { GitAccess } from './directory.ts';
 import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
 
+/** References as far as they were read. */
+export interface Listed extends Refs {
+  /** There are more. */
+  readonly isCut: boolean;
+}
+
 /** What a host has said of one repository to one credential. */
 export interface Finding {
   readonly access: GitAccess;
   /** Only where they were asked for. */
-  readonly refs?: Refs | undefined;
+  readonly refs?: Listed | undefined;
   /** Of the host's first answer; undefined when there was none. */
   readonly status?: number | undefined;
   /** Why the access is unknown, in a word. */
@@ -42,7 +48,7 @@ const headers = { 'git-protocol': 'version=2' };
 const infoRefs = '/info/refs';
 
 /** Tens of thousands of references; or the beginning of them, where they are not wanted, from which it is seen that they would come. */
-const maxBodyBytes = { refs: 2 * 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
+const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
 /** Asks a host as git does before it clones. Never rejects because of what the host does. */
 export async function ask(http: GitHttp, question: Question): Promise<Finding> {
@@ -78,20 +84,20 @@ export async function ask(http: GitHttp, question: Question): Promise<Finding> {
       return advertisement.isAboutAccess ? { access: 'denied', status } : { access: 'unknown', status, reason: 'refused' };
     case 'refs':
     case 'capabilities':
-      return { access: 'granted', status, refs: await refsOf(http, question, answer.url, advertisement) };
+      return { access: 'granted', status, refs: await refsOf(http, question, answer, advertisement) };
   }
 }
 
 type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' }>;
 
 /** Undefined where they were not wanted, or are not told now. */
-async function refsOf(http: GitHttp, question: Question, infoRefsUrl: URL, advertisement: Granted): Promise<Refs | undefined> {
+async function refsOf(http: GitHttp, question: Question, { url, isCut }: GitAnswer, advertisement: Granted): Promise<Listed | undefined> {
   if (!question.wantsRefs) return undefined;
-  if (advertisement.kind === 'refs' && !advertisement.isPlain) return advertisement.refs;
+  if (advertisement.kind === 'refs' && !advertisement.isPlain) return { ...advertisement.refs, isCut };
   try {
     return advertisement.kind === 'refs'
-      ? { ...advertisement.refs, defaultBranch: (await plainHead(http, question, infoRefsUrl)) ?? advertisement.refs.defaultBranch }
-      : await listed(http, question, infoRefsUrl, advertisement.capabilities);
+      ? { ...advertisement.refs, isCut, defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch }
+      : await listed(http, question, url, advertisement.capabilities);
   } catch (error) {
     if (error instanceof GitHostError) return undefined;
     throw error;
@@ -121,9 +127,9 @@ async function listed(
   { within, authorization, signal }: Question,
   infoRefsUrl: URL,
   capabilities: Capabilities,
-): Promise<Refs | undefined> {
+): Promise<Listed | undefined> {
   const ending = '/git-upload-pack';
-  const { status, body } = await http.send({
+  const { status, body, isCut } = await http.send({
     method: 'POST',
     url: besides(infoRefsUrl, ending),
     within,
@@ -138,5 +144,6 @@ async function listed(
     signal,
     maxBodyBytes: maxBodyBytes.refs,
   });
-  return status === 200 ? readList(body) : undefined;
+  const refs = status === 200 ? readList(body) : undefined;
+  return refs && { ...refs, isCut };
 }

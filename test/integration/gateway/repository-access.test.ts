@@ -404,6 +404,16 @@ describe('a start with a repository', () => {
       expect(await get('branches/search?repository=acme/many&query=topic')).toEqual([branch('topic', '')]);
     });
 
+    it('with its first branches where there are too many, and the typed name', async () => {
+      const line = (name: string) => `${(name.length + 57).toString(16).padStart(4, '0')}${'1'.repeat(40)} refs/heads/${name}\n`;
+      github.faults.set('acme/many', (_request, response) => {
+        response.writeHead(200, { 'content-type': 'application/x-git-upload-pack-advertisement' });
+        response.end(Array.from({ length: 40_000 }, (_, index) => line(`topic-${index}`)).join(''));
+      });
+      expect(await get('branches/search?repository=acme/many&query=topic-7')).toMatchObject({ length: 100, 0: { name: 'topic-7' } });
+      expect(await get('branches/search?repository=acme/many&query=topic-39999')).toEqual([branch('topic-39999', '')]);
+    });
+
     it('with branches that are asked for once', async () => {
       await get('repositories/search?query=acme/many');
       await get('branches/search?repository=acme/many');

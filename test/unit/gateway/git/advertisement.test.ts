@@ -103,6 +103,11 @@ describe('the answer to info/refs', () => {
       service + first(`${one} refs/heads/a`) + line(`${one} refs/heads/b`).slice(0, -9),
       refs(undefined, branch('a')),
     ],
+    [
+      'a list cut before the default branch',
+      service + first(`${two} HEAD`, 'symref=HEAD:refs/heads/trunk') + line(`${one} refs/heads/a`) + '00',
+      refs('trunk', branch('trunk', two), branch('a')),
+    ],
     ['a list cut in the middle of a length', service + first(`${one} refs/heads/a`) + '00', refs(undefined, branch('a'))],
   ])('is understood: %s', (_name, body, expected) => {
     expect(read(body)).toEqual(expected);
