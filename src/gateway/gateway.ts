@@ -76,7 +76,7 @@ export interface GatewayOptions {
   readonly trustedProxies?: readonly string[];
   /** Provider → base URL, the default one first; by default none. */
   readonly gitHosts?: GitHosts;
-  /** Finds repositories and branches; by default whatever is typed. */
+  /** Knows repositories and branches; by default whatever is typed is taken to exist. Closed by the caller. */
   readonly gitDirectory?: GitDirectory;
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
   readonly drainMs?: number;
@@ -113,6 +113,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
   };
+  const { gitHosts = {} } = options;
+  const git = options.gitDirectory ?? typedNames(gitHosts);
   const streams = new OpenStreams();
   const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const events = new AgentEvents();
@@ -143,8 +145,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     streams,
     keys: options.keys,
     events,
+    git,
   };
-  const { gitHosts = {} } = options;
   const began = clock.monotonic();
   const documented = [
     ...conversationRoutes(services),
@@ -157,7 +159,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...keyRoutes(services),
     ...quotaRoutes(services),
     ...settingsRoutes(services, gitHosts),
-    ...gitRoutes({ hosts: gitHosts, directory: options.gitDirectory ?? typedNames(gitHosts) }),
+    ...gitRoutes({ hosts: gitHosts, directory: git }),
     ...legacyRoutes(services),
     conversationPage(),
     ...healthRoutes({

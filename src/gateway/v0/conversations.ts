@@ -5,7 +5,7 @@ import type { StartRequest } from '../v1/schemas.ts';
 import { recordOf } from '../v1/records.ts';
 import { searchConversations } from '../v1/search.ts';
 import { startConversation } from '../v1/start.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { ProblemError, notFound } from '../errors/problem-error.ts';
 import {
   legacyConversationSchema,
   legacyPage,
@@ -33,6 +33,12 @@ function successorOf(legacy: LegacyStart): StartRequest {
   };
 }
 
+/** What this interface has always answered for a repository that is refused. */
+function rethrow(error: unknown): never {
+  if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
+  throw new ProblemError(error.code, error.message, { status: 401, headers: { 'www-authenticate': 'Bearer' }, cause: error });
+}
+
 export const legacyRoutes = (services: Services): readonly Route[] => [
   keyRoute({
     method: 'post',
@@ -45,7 +51,7 @@ export const legacyRoutes = (services: Services): readonly Route[] => [
     answers: { 200: legacyStartAnswer },
     problems: ['quota-exceeded'],
     handle: async ({ owner, body, about }) => {
-      const conversation = await startConversation(services, owner, successorOf(body));
+      const conversation = await startConversation(services, owner, successorOf(body)).catch(rethrow);
       about(`conversation/${conversation.metadata.name}`);
       return {
         json: { status: 'ok', conversation_id: conversationIdOf(conversation), message: null, conversation_status: 'STARTING' },

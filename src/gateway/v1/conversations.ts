@@ -22,7 +22,7 @@ import {
 } from './schemas.ts';
 import { filterConversations, searchConversations } from './search.ts';
 import { sendMessageRoute } from './send-message.ts';
-import { startConversation } from './start.ts';
+import { startConversation, startProblems } from './start.ts';
 import { streamStart } from './stream-start.ts';
 
 const base = '/api/v1/app-conversations';
@@ -38,7 +38,7 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     headers: idempotencyHeaders,
     body: startRequestSchema,
     answers: { 200: startTaskSchema },
-    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'idempotency-key-reused', 'quota-exceeded'],
+    problems: startProblems,
     handle: async ({ owner, headers, body, about }) => {
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
@@ -54,7 +54,7 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     headers: idempotencyHeaders,
     body: startRequestSchema,
     answers: { 200: startTaskList },
-    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'idempotency-key-reused', 'quota-exceeded'],
+    problems: startProblems,
     handle: async ({ owner, headers, body, about, response }) => {
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);

@@ -71,20 +71,19 @@ export async function helm(args: readonly string[], values?: object): Promise<st
 export function chartValues({ sandboxes, tools, gitUrl }: Pick<Facts, 'sandboxes' | 'tools' | 'gitUrl'>): object {
   const registry = process.env['REGISTRY'] ?? '';
   const tag = process.env['TAG'] ?? '';
+  const gitServer = {
+    to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }],
+    ports: [{ port: 8080, protocol: 'TCP' }],
+  };
   return {
     image: { repository: `${registry}/conversation-operator`, tag },
     sandboxes: { namespace: sandboxes, createNamespace: true },
     gitHosts: [{ provider: 'github', url: gitUrl }],
     gateway: { publicUrl },
     networkPolicies: {
-      sandboxes: {
-        extraEgress: [
-          {
-            to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }],
-            ports: [{ port: 8080, protocol: 'TCP' }],
-          },
-        ],
-      },
+      // It clones from there, and the gateway asks for the repository first.
+      sandboxes: { extraEgress: [gitServer] },
+      gateway: { extraEgress: [gitServer] },
     },
     defaultTemplate: {
       image: { repository: `${registry}/conversation-operator-agent`, tag },
