@@ -41,6 +41,7 @@ import { quotaRoutes } from './v1/quota.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
+import { absentRoutes } from './v1/absent.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
 
@@ -159,6 +160,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...keyRoutes(services),
     ...quotaRoutes(services),
     ...settingsRoutes(services, gitHosts),
+    ...absentRoutes,
     ...gitRoutes({ hosts: gitHosts, directory: git }),
     ...legacyRoutes(services),
     conversationPage(),
