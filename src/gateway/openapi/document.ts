@@ -86,7 +86,11 @@ export function openApiDocument(routes: readonly Route[], info: { readonly versi
     info: {
       title: 'conversation-operator',
       version: info.version,
-      description: 'Starts software agents in sandboxes and follows what they do.',
+      description: [
+        'Starts software agents in sandboxes and follows what they do.',
+        'What can not be read as HTTP at all is refused before any of the operations below, and the connection closed: 400 for a malformed',
+        'head, 408 for a request that takes too long to come, 431 for a head of more than 16 KiB.',
+      ].join(' '),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: info.serverUrl }],

@@ -1,0 +1,19 @@
+import { TwoOwners } from '../support/gateway/two-owners.ts';
+import { fuzz } from './fuzz.ts';
+
+const requests = Number(process.env['REQUESTS'] ?? 20_000);
+const seed = Number(process.env['SEED'] ?? Math.floor(Math.random() * 1e9));
+
+process.stdout.write(`${requests} requests with seed ${seed}\n`);
+const world = await TwoOwners.start();
+try {
+  const { failures, statuses, seen, seconds, requests: sent } = await fuzz(world, { requests, seed });
+  for (const failure of failures) process.stdout.write(`\n${failure}\n`);
+  const byStatus = [...statuses].sort(([left], [right]) => left - right).map(([status, count]) => `${status}: ${count}`);
+  process.stdout.write(
+    `\n${sent} requests to ${seen.size} operations in ${seconds.toFixed(0)} s, ${failures.length} failures\n${byStatus.join(', ')}\n`,
+  );
+  process.exitCode = failures.length > 0 ? 1 : 0;
+} finally {
+  await world.stop();
+}
