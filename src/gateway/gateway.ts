@@ -116,6 +116,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const streams = new OpenStreams();
   const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const events = new AgentEvents();
+  const limits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
   const agents = new AgentAccess({
     sandboxes: caches.sandboxes,
     feed: feeds.sandboxes,
@@ -128,6 +129,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     loopbackOrigins: options.loopbackOrigins,
     limits: options.proxyLimits,
     clientAddress,
+    failedKey: (address) => limits.failedKey(address),
     clock,
     logger,
     metrics,
@@ -182,7 +184,6 @@ export function createGateway(options: GatewayOptions): Gateway {
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
-  const limits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
   const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
   addRoutes(app, { routes, authenticator, isSynced, limits, load, clientAddress, logger, opensSession: agents.opensSession });
   const server = createHttpServer(
@@ -197,13 +198,13 @@ export function createGateway(options: GatewayOptions): Gateway {
         }
       },
       wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
+      upgrade: (request, socket, head) => agents.upgrade(request, socket, head),
     },
     {
       onDrop: () => metrics.droppedConnections.inc(),
       ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
     },
   );
-  server.on('upgrade', (request, socket, head) => agents.upgrade(request, socket, head));
   streams.add(() => agents.drain());
 
   const close = async () => {

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import express, { type Express, type ErrorRequestHandler, type Request, type RequestHandler } from 'express';
+import type { Express, ErrorRequestHandler, Request, RequestHandler } from 'express';
 import type { Logger } from '../../observability/logger.ts';
 import type { Authenticator, Principal } from '../auth/authenticate.ts';
 import { problemBody } from '../errors/problem-body.ts';
@@ -8,11 +8,10 @@ import { toProblem } from '../errors/to-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
 import type { LoadGuard } from '../limits/load-guard.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
+import { hasBody, maxBodyBytes, readJsonBody } from './json-body.ts';
 import { queryOf } from './query.ts';
 import type { Route } from './route.ts';
 import { sendJson } from './send-json.ts';
-
-const maxBodyBytes = 1024 * 1024;
 
 export interface RouterOptions {
   readonly routes: readonly Route[];
@@ -27,19 +26,9 @@ export interface RouterOptions {
   readonly opensSession: (sandbox: string, headers: IncomingHttpHeaders) => boolean;
 }
 
-const parseJson: RequestHandler = express.json({ limit: maxBodyBytes, type: 'application/json' });
-
-const hasBody = ({ headers }: { readonly headers: NodeJS.Dict<string | string[]> }): boolean =>
-  headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0');
-
-const readBody: RequestHandler = (request, response, next) => {
-  if (!hasBody(request)) {
-    next();
-  } else if (request.is('application/json') === false) {
-    throw new ProblemError('unsupported-media-type', 'The body has to be sent as application/json.');
-  } else {
-    parseJson(request, response, next);
-  }
+const readBody: RequestHandler = async (request, _response, next) => {
+  if (hasBody(request)) request.body = await readJsonBody(request);
+  next();
 };
 
 /** Puts the routes on an app, with everything that holds for all of them. */

@@ -31,10 +31,10 @@ function commonProblems({ access, params, query, headers, body, deprecated, medi
   const isChecked = mediaType === undefined && [params, query, headers, body].some((schema) => schema !== undefined);
   return [
     ...(access !== 'open' ? (['unauthorized', 'too-many-attempts', 'rate-limited', 'overloaded', 'unavailable', 'internal'] as const) : []),
-    ...(params !== undefined || body !== undefined ? (['malformed-request'] as const) : []),
+    ...(params !== undefined || query !== undefined || body !== undefined ? (['malformed-request'] as const) : []),
     ...(isChecked ? (['invalid-request'] as const) : []),
     ...(deprecated === true ? (['legacy-api-removed'] as const) : []),
-    ...(body === undefined ? [] : (['malformed-json', 'body-too-large', 'unsupported-media-type'] as const)),
+    ...(body === undefined ? [] : (['malformed-json', 'body-too-large', 'unsupported-media-type', 'request-timeout'] as const)),
   ];
 }
 

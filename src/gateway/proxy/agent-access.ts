@@ -34,6 +34,7 @@ export interface AgentAccessOptions {
   readonly loopbackOrigins?: Memory | undefined;
   readonly limits?: Partial<ProxyLimits> | undefined;
   readonly clientAddress: ClientAddress;
+  readonly failedKey: (address: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;

@@ -24,6 +24,9 @@ export interface ExchangeOptions {
   readonly onProblem: (problem: ProblemError) => void;
 }
 
+/** Answers before the answer, which no client is told of. An agent that goes on with them wants to keep the gateway busy. */
+const maxInformational = 64;
+
 /** What may be sent twice without harm. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
@@ -36,6 +39,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
   #controller: Dispatcher.DispatchController | undefined;
   #retried = false;
+  #informational = 0;
   #hasBegun = false;
   #isOver = false;
   #sending: IdleTimer | undefined;
@@ -60,7 +64,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     // What is only information has told the client nothing that it needs.
-    if (status < 200) return;
+    if (status < 200) {
+      this.#informational += 1;
+      if (this.#informational > maxInformational) controller.abort(new Error('the agent says nothing but 1xx'));
+      return;
+    }
     const { response, facts, isLast } = this.#options;
     this.#hasBegun = true;
     const raw = Array.isArray(controller.rawHeaders) ? controller.rawHeaders : [];

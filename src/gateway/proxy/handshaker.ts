@@ -3,13 +3,15 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../../kube/clock.ts';
 import { agentTimeout, agentUnreachable } from './agent-errors.ts';
-import { refuseUpgrade, refuseWithStatus } from './answer.ts';
+import { refuseConnection, refuseWithStatus } from '../app/send-problem.ts';
 import { handshakeHeaders, switchingProtocols, type Handshake } from './handshake.ts';
 import type { ProxyLimits } from './limits.ts';
 import { Tunnel } from './tunnel.ts';
 import type { Upstream } from './upstream.ts';
 
 const answerMs = 10_000;
+/** An agent that goes on with 1xx wants to keep the gateway busy. */
+const maxInformational = 64;
 const tcpKeepAliveMs = 30_000;
 /** A connection for each WebSocket, which keeps it. */
 const agent = new Agent({ keepAlive: false });
@@ -58,7 +60,7 @@ export function openTunnel(options: HandshakerOptions): void {
   const fail = (problem: ReturnType<typeof agentTimeout>) => {
     if (!end(problem.status)) return;
     outgoing.destroy();
-    refuseUpgrade(socket, problem, requestId);
+    refuseConnection(socket, problem, requestId);
     options.onClose();
   };
   const onGone = () => {
@@ -69,6 +71,11 @@ export function openTunnel(options: HandshakerOptions): void {
   const timer = clock.after(limits.connectMs + answerMs, () => fail(agentTimeout()));
   socket.once('close', onGone).on('error', () => socket.destroy());
   outgoing.on('error', (error) => fail(agentUnreachable(error)));
+  let informational = 0;
+  outgoing.on('information', () => {
+    informational += 1;
+    if (informational > maxInformational) fail(agentUnreachable());
+  });
   outgoing.once('response', (answer: IncomingMessage) => {
     const status = answer.statusCode ?? 0;
     answer.destroy();

@@ -1,3 +1,5 @@
+import { isSafePath } from './address.ts';
+
 /** Of one connection only, RFC 9110 §7.6.1, and what old software takes for that. */
 const hopByHop = [
   'connection',
@@ -33,12 +35,13 @@ const keptFromClients: ReadonlySet<string> = new Set([
   ...hopByHop,
   'alt-svc',
   'clear-site-data',
-  'content-security-policy',
   'content-security-policy-report-only',
   'cross-origin-opener-policy',
   'date',
+  'expect-ct',
   'nel',
   'public-key-pins',
+  'public-key-pins-report-only',
   'refresh',
   'report-to',
   'reporting-endpoints',
@@ -46,10 +49,33 @@ const keptFromClients: ReadonlySet<string> = new Set([
   'service-worker-allowed',
   'set-cookie',
   'set-cookie2',
+  'set-login',
   'strict-transport-security',
+  'surrogate-control',
   'x-content-type-options',
   'x-request-id',
 ]);
+
+/** Orders to proxies in front of the gateway: to serve a file of theirs, to take the gateway for ill. They would take them for its own. */
+const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
+const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
+
+/** What holds for a whole origin, or asks its users for a password: not for an agent to say where the origin is the gateway's. */
+const ofWholeOrigin: ReadonlySet<string> = new Set([
+  'accept-ch',
+  'activate-storage-access',
+  'critical-ch',
+  'origin-agent-cluster',
+  'speculation-rules',
+  'use-as-dictionary',
+  'www-authenticate',
+]);
+
+function isKeptFromClients(name: string, prefix: string): boolean {
+  if (name === 'content-security-policy') return prefix !== '';
+  if (keptFromClients.has(name) || name.startsWith('access-control-') || (prefix !== '' && ofWholeOrigin.has(name))) return true;
+  return name.startsWith('x-') && !harmlessOrders.has(name) && ordersToProxies.some((start) => name.startsWith(start));
+}
 
 /** The names that Connection declares to be of this connection only. */
 function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefined {
@@ -103,6 +129,8 @@ export interface ResponseFacts {
   readonly requestId: string;
   readonly prefix: string;
   readonly authority: string;
+  /** That the client has shown. Without one it may be anybody who follows a link that somebody else has made. */
+  readonly sessionKey: string | undefined;
 }
 
 /** The path of a URL that points at the agent itself, also where it spells out the agent's address; undefined for any other URL. */
@@ -115,10 +143,21 @@ function ownPath(url: string, authority: string): string | undefined {
   return rest === '' ? '/' : /^[/?#]/.test(rest) ? (rest.startsWith('/') ? rest : `/${rest}`) : undefined;
 }
 
+/**
+ * A URL of an answer as the client may see it. Without a key none leads anywhere else: a link to the gateway would lead there, and
+ * some clients take what keys they have along.
+ */
+function placeFor(url: string, { prefix, authority, sessionKey }: ResponseFacts): string | undefined {
+  const path = ownPath(url, authority);
+  if (path === undefined) return sessionKey === undefined ? undefined : url;
+  return sessionKey === undefined && !isSafePath(path) ? undefined : `${prefix}${path}`;
+}
+
 const isText = (value: unknown): value is string => typeof value === 'string';
 
 /** The headers that go to the client, name and value in turn. `raw` is what the agent sent. */
-export function responseHeaders(raw: readonly (Buffer | string)[], { requestId, prefix, authority }: ResponseFacts): string[] {
+export function responseHeaders(raw: readonly (Buffer | string)[], facts: ResponseFacts): string[] {
+  const { requestId, prefix } = facts;
   const texts = raw.every(isText) ? raw : raw.map((part) => part.toString('latin1'));
   const ofConnection = connectionOptions(texts);
   const headers = ['x-request-id', requestId, 'x-content-type-options', 'nosniff'];
@@ -128,15 +167,9 @@ export function responseHeaders(raw: readonly (Buffer | string)[], { requestId, 
   for (let index = 0; index + 1 < texts.length; index += 2) {
     const [name = '', value = ''] = [texts[index], texts[index + 1]];
     const key = name.toLowerCase();
-    if ((prefix === '' && key === 'content-security-policy') || !keptFromClients.has(key)) {
-      if (key.startsWith('access-control-') || ofConnection?.has(key) === true || (isChunked && key === 'content-length')) continue;
-      if (key === 'location' || key === 'content-location') {
-        const path = ownPath(value, authority);
-        headers.push(name, path === undefined ? value : `${prefix}${path}`);
-      } else {
-        headers.push(name, value);
-      }
-    }
+    if (isKeptFromClients(key, prefix) || ofConnection?.has(key) === true || (isChunked && key === 'content-length')) continue;
+    const shown = key === 'location' || key === 'content-location' ? placeFor(value, facts) : value;
+    if (shown !== undefined) headers.push(name, shown);
   }
   return headers;
 }

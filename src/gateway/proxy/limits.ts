@@ -10,7 +10,7 @@ export interface ProxyLimits {
   readonly clientIdleMs: number;
   /** For the first frame of a WebSocket that was opened without a key. The agent itself gives it 10 s. */
   readonly firstFrameMs: number;
-  /** WebSockets of one sandbox that were opened without a key and have not shown one yet. */
+  /** Of one sandbox: WebSockets that were opened without a key and have not shown one yet; and requests without a key. */
   readonly waitingForKey: number;
   /** Requests and WebSockets at once: of one sandbox, and of all of this process. */
   readonly perSandbox: number;

@@ -13,7 +13,7 @@ import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { isOpen, type PortName, type ProxyAddress } from './address.ts';
 import type { Addressing } from './addressing.ts';
-import { refuseUpgrade, sendProblem } from './answer.ts';
+import { refuseConnection, sendProblem } from '../app/send-problem.ts';
 import { Exchange } from './exchange.ts';
 import { CloseCode } from './frames.ts';
 import { readHandshake } from './handshake.ts';
@@ -34,6 +34,8 @@ export interface ProxyOptions {
   readonly addressing: Addressing;
   readonly limits: ProxyLimits;
   readonly clientAddress: ClientAddress;
+  /** Counts a request without a right key of an address; throws what it is told instead, once there were too many. */
+  readonly failedKey: (address: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -90,9 +92,11 @@ export class Proxy {
       const upstream = await this.#upstreamFor(address, keys, isOpen(request.method, address.path));
       // The client may have gone while its request waited.
       if (response.destroyed) return;
-      response.once('close', this.#upstreams.begin(upstream));
       // On an open path a key may be shown that is another's. It is nothing that this agent should see.
       const hasKey = keys.length > 0 && keys.every((key) => isEqual(upstream.sessionKey, key));
+      // It would have a place as long as it likes to send.
+      if (!hasKey && hasBody(request)) throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
+      response.once('close', this.#upstreams.begin(upstream, { isKeyless: !hasKey }));
       const facts = this.#facts(request, { address, upstream, requestId, hasKey });
       new Exchange({
         request,
@@ -107,7 +111,7 @@ export class Proxy {
         onProblem,
       }).start();
     } catch (error) {
-      onProblem(toProblem(error));
+      onProblem(this.#problemOf(error, request));
     }
   }
 
@@ -129,7 +133,7 @@ export class Proxy {
       const upstream = await this.#upstreamFor(address, keys, !hasKey);
       if (socket.destroyed) return;
       if (!hasKey && upstream.waitingForKey >= limits.waitingForKey) throw tooManyWaiting();
-      const release = this.#upstreams.begin(upstream);
+      const release = this.#upstreams.begin(upstream, { isKeyless: false });
       const facts = this.#facts(request, { address, upstream, requestId, hasKey });
       let opened: Tunnel | undefined;
       openTunnel({
@@ -160,17 +164,17 @@ export class Proxy {
         },
       });
     } catch (error) {
-      const problem = toProblem(error);
+      const problem = this.#problemOf(error, request);
       count(problem.status);
       this.#log(problem, address, requestId);
-      refuseUpgrade(socket, problem, requestId);
+      refuseConnection(socket, problem, requestId);
     }
   }
 
   /** For a shutdown: WebSockets are told to come back, to another replica; requests under way go on. */
   drain(): void {
     this.#upstreams.drain();
-    for (const socket of this.#waiting) refuseUpgrade(socket, unavailable(), randomUUID());
+    for (const socket of this.#waiting) refuseConnection(socket, unavailable(), randomUUID());
   }
 
   /** Ends what is left. */
@@ -198,6 +202,17 @@ export class Proxy {
     const later = this.#admit(sandbox, address.portName);
     if (later === undefined) throw notRunning('STARTING', startingRetryAfter);
     return later;
+  }
+
+  #problemOf(error: unknown, request: IncomingMessage): ProblemError {
+    const problem = toProblem(error);
+    if (problem.code !== 'unauthorized') return problem;
+    try {
+      this.#options.failedKey(this.#options.clientAddress(request));
+      return problem;
+    } catch (limited) {
+      return toProblem(limited);
+    }
   }
 
   #sandbox(address: ProxyAddress): Sandbox | undefined {

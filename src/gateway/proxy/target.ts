@@ -11,7 +11,7 @@ export interface Target {
   readonly authority: string;
 }
 
-/** Addresses that are no pod's: unspecified, link-local with the metadata services of clouds, multicast. */
+/** Addresses that are no pod's: unspecified, link-local and others with the metadata services of clouds, multicast. */
 const foreign = new BlockList();
 foreign.addSubnet('0.0.0.0', 8, 'ipv4');
 foreign.addSubnet('169.254.0.0', 16, 'ipv4');
@@ -19,6 +19,8 @@ foreign.addSubnet('224.0.0.0', 3, 'ipv4');
 foreign.addAddress('::', 'ipv6');
 foreign.addSubnet('fe80::', 10, 'ipv6');
 foreign.addSubnet('ff00::', 8, 'ipv6');
+foreign.addAddress('fd00:ec2::254', 'ipv6');
+foreign.addAddress('fd20:ce::254', 'ipv6');
 
 const ports = { AGENT_SERVER: (sandbox: Sandbox) => sandbox.status?.agentPort ?? defaultAgentPort } as const satisfies Readonly<
   Record<PortName, (sandbox: Sandbox) => number>

@@ -18,6 +18,7 @@ export class Upstream {
   readonly #limits: ProxyLimits;
   #pool: Pool | undefined;
   #active = 0;
+  #keyless = 0;
   #isRetired = false;
 
   constructor(options: { readonly target: Target; readonly sessionKey: string; readonly identity: string; readonly limits: ProxyLimits }) {
@@ -30,6 +31,11 @@ export class Upstream {
   /** Requests, handshakes and WebSockets under way. */
   get active(): number {
     return this.#active;
+  }
+
+  /** Those of them that are requests without a key. */
+  get keyless(): number {
+    return this.#keyless;
   }
 
   get isRetired(): boolean {
@@ -57,12 +63,14 @@ export class Upstream {
     }));
   }
 
-  begin(): void {
+  begin(isKeyless: boolean): void {
     this.#active += 1;
+    if (isKeyless) this.#keyless += 1;
   }
 
-  end(): void {
+  end(isKeyless: boolean): void {
     this.#active -= 1;
+    if (isKeyless) this.#keyless -= 1;
   }
 
   /** WebSockets are closed; requests under way may end as far as the pod lets them. */

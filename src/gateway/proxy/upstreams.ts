@@ -84,17 +84,21 @@ export class Upstreams {
     return upstream;
   }
 
-  /** Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more. */
-  begin(upstream: Upstream): () => void {
-    if (this.#active >= this.#limits.total || upstream.active >= this.#limits.perSandbox) throw tooMany();
+  /**
+   * Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more: requests
+   * without a key have a small part of it, so that nobody needs but a key to keep others out.
+   */
+  begin(upstream: Upstream, { isKeyless }: { readonly isKeyless: boolean }): () => void {
+    const { total, perSandbox, waitingForKey } = this.#limits;
+    if (this.#active >= total || upstream.active >= perSandbox || (isKeyless && upstream.keyless >= waitingForKey)) throw tooMany();
     this.#active += 1;
-    upstream.begin();
+    upstream.begin(isKeyless);
     let over = false;
     return () => {
       if (over) return;
       over = true;
       this.#active -= 1;
-      upstream.end();
+      upstream.end(isKeyless);
     };
   }
 

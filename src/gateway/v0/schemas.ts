@@ -5,7 +5,10 @@ import { branch, repository } from '../v1/schemas.ts';
 
 export const legacyStartSchema = z.strictObject({
   initial_user_msg: optional(
-    z.string().refine((text) => Buffer.byteLength(text) <= maxMessageBytes, `must have at most ${maxMessageBytes} bytes`),
+    z
+      .string()
+      .refine((text) => Buffer.byteLength(text) <= maxMessageBytes, `must have at most ${maxMessageBytes} bytes`)
+      .overwrite((text) => text.toWellFormed()),
   ),
   repository: optional(repository()),
   selected_branch: optional(branch()),

@@ -23,6 +23,17 @@ export const uuid = () =>
       return z.NEVER;
     });
 
+// eslint-disable-next-line no-control-regex -- these are what is refused
+const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
+
+/** Text that stands in tables and in terminals, which would obey control characters; white space is harmless. Halves of characters are none. */
+export const label = (maxLength: number) =>
+  z
+    .string()
+    .max(maxLength)
+    .refine((text) => !controls.test(text), 'must not have control characters')
+    .refine((text) => text.isWellFormed(), 'must not have halves of surrogate pairs');
+
 const maxIds = 100;
 
 /** A parameter that may be repeated up to 100 times. */

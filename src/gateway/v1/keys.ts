@@ -10,7 +10,7 @@ import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import { apiKeyRecord, apiKeySchema, issuedApiKeySchema } from '../views/api-key.ts';
 import { success, successSchema } from './answers.ts';
-import { optional, time } from './fields.ts';
+import { label, optional, time } from './fields.ts';
 
 const base = '/api/keys';
 const tag = 'account';
@@ -18,7 +18,7 @@ const tag = 'account';
 const maxKeys = 100;
 
 export const keyRequestSchema = z.object({
-  name: z.string().trim().min(1, 'must not be empty').max(200),
+  name: label(200).trim().min(1, 'must not be empty'),
   expires_at: optional(time()).meta({ description: 'When it stops working; by default never.' }),
   owner: optional(ownerName()).meta({ description: 'Whom the key is for. Only keys with the role admin may name somebody else.' }),
   role: optional(z.enum(apiKeyRoles)).meta({ description: 'user by default. Only keys with the role admin may make more of their kind.' }),

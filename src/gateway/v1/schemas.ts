@@ -1,10 +1,14 @@
 import { z } from 'zod';
 import { gitProviders, maxMessageBytes, maxTitleLength, type Message } from '../../resources/conversation.ts';
-import { optional, paging, repeated, time, timeText, uuid } from './fields.ts';
+import { label, optional, paging, repeated, time, timeText, uuid } from './fields.ts';
 
 const textSchema = z.object({
   type: z.literal('text'),
-  text: z.string().min(1, 'must not be empty'),
+  // Half a surrogate pair can't be stored, nor be sent to an agent.
+  text: z
+    .string()
+    .min(1, 'must not be empty')
+    .overwrite((text) => text.toWellFormed()),
 });
 const imageSchema = z.object({
   type: z.literal('image'),
@@ -56,7 +60,8 @@ export const branch = () =>
     .string()
     .min(1)
     .max(255)
-    .regex(/^[^-\s~^:?*[\\][^\s~^:?*[\\]*$/, 'must be the name of a branch');
+    // eslint-disable-next-line no-control-regex -- git refuses these too
+    .regex(/^[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/, 'must be the name of a branch');
 
 export const startRequestSchema = z.object({
   conversation_id: optional(uuid()),
@@ -66,23 +71,23 @@ export const startRequestSchema = z.object({
   selected_repository: optional(repository()),
   selected_branch: optional(branch()),
   git_provider: optional(z.enum(gitProviders)),
-  title: optional(z.string().max(maxTitleLength)),
+  title: optional(label(maxTitleLength)),
   sandbox_id: optional(z.string().max(253)).meta({ description: 'A sandbox of yours to join instead of getting a new one.' }),
   sandbox_spec_id: optional(z.string().max(253)),
   parent_conversation_id: optional(uuid()),
-  llm_model: optional(z.string().max(256)),
+  llm_model: optional(label(256)),
   system_message_suffix: optional(z.string().max(16_384)),
-  trigger: optional(z.string().max(64)),
+  trigger: optional(label(64)),
   pr_number: optional(z.array(z.int().min(1)).max(100)),
   public: optional(z.boolean()),
-  agent_type: optional(z.string().max(64)),
+  agent_type: optional(label(64)),
 });
 export type StartRequest = z.output<typeof startRequestSchema>;
 
 export const updateRequestSchema = z.object({
-  title: optional(z.string().min(1, 'must not be empty').max(maxTitleLength)),
+  title: optional(label(maxTitleLength).min(1, 'must not be empty')),
   public: optional(z.boolean()),
-  tags: optional(z.record(z.string().max(64), z.string().max(256))),
+  tags: optional(z.record(label(64), label(256))),
 });
 export type UpdateRequest = z.output<typeof updateRequestSchema>;
 

@@ -1,6 +1,6 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { sendJson } from '../app/send-json.ts';
+import { sendJson } from './send-json.ts';
 import { problemBody } from '../errors/problem-body.ts';
 import type { ProblemError } from '../errors/problem-error.ts';
 
@@ -19,7 +19,7 @@ export function sendProblem(response: ServerResponse, problem: ProblemError, req
 }
 
 /** The same on a connection that was to become a WebSocket, and its end. */
-export function refuseUpgrade(socket: Duplex, problem: ProblemError, requestId: string): void {
+export function refuseConnection(socket: Duplex, problem: ProblemError, requestId: string): void {
   const body = JSON.stringify(problemBody(problem, requestId));
   const headers = Object.entries({
     ...problem.headers,

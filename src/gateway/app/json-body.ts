@@ -1,0 +1,95 @@
+import type { IncomingMessage } from 'node:http';
+import type { Readable, Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { ProblemError } from '../errors/problem-error.ts';
+import { parseJson } from './json-text.ts';
+
+/** As sent, and unpacked. */
+export const maxBodyBytes = 1024 * 1024;
+
+const decoders: Readonly<Record<string, (() => Transform) | undefined>> = {
+  gzip: () => createGunzip(),
+  deflate: () => createInflate(),
+  br: () => createBrotliDecompress(),
+};
+
+const unsupported = () =>
+  new ProblemError('unsupported-media-type', 'The body has to be UTF-8, and plain or compressed with gzip, deflate or br.');
+const tooLarge = () => new ProblemError('body-too-large', 'The body is larger than 1 MiB.');
+
+export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
+  headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0');
+
+/** Throws `unsupported-media-type` for anything but JSON in UTF-8. */
+function refuseOtherTypes({ headers }: IncomingMessage): void {
+  const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
+  if (type.trim().toLowerCase() !== 'application/json') {
+    throw new ProblemError('unsupported-media-type', 'The body has to be sent as application/json.');
+  }
+  for (const parameter of parameters) {
+    const [, charset] = /^\s*charset\s*=\s*"?([^"]*?)"?\s*$/i.exec(parameter) ?? [];
+    if (charset !== undefined && !/^utf-?8$/i.test(charset)) throw unsupported();
+  }
+}
+
+function decoderOf({ headers }: IncomingMessage): Transform | undefined {
+  const encoding = (headers['content-encoding'] ?? 'identity').trim().toLowerCase();
+  if (encoding === 'identity') return undefined;
+  const create = Object.hasOwn(decoders, encoding) ? decoders[encoding] : undefined;
+  if (create === undefined) throw unsupported();
+  return create();
+}
+
+/** The body of a request as JSON. Throws the problem that its client is told of; what has not been read then is left. */
+export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+  refuseOtherTypes(request);
+  if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge();
+  const bytes = await readAll(request, decoderOf(request));
+  // As if there were no body, which many clients announce all the same.
+  if (bytes.length === 0) return {};
+  return parseJson(decode(bytes));
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (cause) {
+    throw new ProblemError('malformed-json', 'The body is not valid UTF-8.', { cause });
+  }
+}
+
+function readAll(request: IncomingMessage, decoder: Transform | undefined): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  const source: Readable = decoder ?? request;
+  const chunks: Buffer[] = [];
+  let [packed, unpacked] = [0, 0];
+  const stop = (problem: ProblemError) => {
+    request.off('data', count);
+    source.off('data', keep);
+    if (decoder !== undefined) {
+      request.unpipe(decoder);
+      decoder.destroy();
+    }
+    request.pause();
+    reject(problem);
+  };
+  const count = (chunk: Buffer) => {
+    packed += chunk.length;
+    if (packed > maxBodyBytes) stop(tooLarge());
+  };
+  const keep = (chunk: Buffer) => {
+    unpacked += chunk.length;
+    chunks.push(chunk);
+    if (unpacked > maxBodyBytes) stop(tooLarge());
+  };
+  const broken = (cause: Error) => stop(new ProblemError('malformed-request', 'The body could not be read.', { cause }));
+  request.once('error', broken).once('close', () => {
+    if (!request.complete) broken(new Error('the client has gone'));
+  });
+  source.on('data', keep).once('end', () => resolve(Buffer.concat(chunks, unpacked)));
+  if (decoder !== undefined) {
+    decoder.once('error', broken);
+    request.on('data', count).pipe(decoder);
+  }
+  return promise;
+}

@@ -1,0 +1,72 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { SandboxCondition, type SandboxState } from '../../../src/resources/sandbox.ts';
+
+const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' });
+
+/** Something in an agent's place that speaks bytes, not HTTP: it says what it likes to whatever it is asked. */
+export class HostileAgent {
+  /** What came, in latin1, from all connections together. */
+  heard = '';
+  /** Called when the head of a request is there. */
+  say: (socket: Socket) => void = () => undefined;
+  readonly connections = new Set<Socket>();
+  readonly #server: Server;
+  port = 0;
+
+  private constructor() {
+    this.#server = createServer((socket) => {
+      this.connections.add(socket);
+      socket.on('error', () => undefined).once('close', () => this.connections.delete(socket));
+      socket.on('data', (chunk: Buffer) => {
+        const text = chunk.toString('latin1');
+        this.heard += text;
+        if (text.includes('\r\n\r\n')) this.say(socket);
+      });
+    });
+  }
+
+  static async start(): Promise<HostileAgent> {
+    const agent = new HostileAgent();
+    agent.#server.listen(0, '127.0.0.1');
+    await once(agent.#server, 'listening');
+    agent.port = (agent.#server.address() as AddressInfo).port;
+    return agent;
+  }
+
+  get status(): SandboxState {
+    return {
+      podName: 'pod',
+      podUID: 'pod-1',
+      podIP: '127.0.0.1',
+      agentPort: this.port,
+      conditions: [is(SandboxCondition.admitted), is(SandboxCondition.ready)],
+    };
+  }
+
+  /** Says this, and closes the connection or waits. */
+  answerWith(text: string, end = true): void {
+    this.say = (socket) => {
+      socket.write(Buffer.from(text, 'latin1'));
+      if (end) socket.end();
+    };
+  }
+
+  /** Says this again and again, as fast as it is taken. */
+  answerWithout(end: string, start = ''): void {
+    this.say = (socket) => {
+      const flood = Buffer.from(end.repeat(Math.ceil(16_384 / end.length)), 'latin1');
+      const pour = () => {
+        while (!socket.destroyed && socket.write(flood));
+        socket.once('drain', pour);
+      };
+      socket.write(Buffer.from(start, 'latin1'));
+      pour();
+    };
+  }
+
+  async stop(): Promise<void> {
+    for (const socket of this.connections) socket.destroy();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
