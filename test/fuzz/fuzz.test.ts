@@ -1,8 +1,9 @@
 import { TwoOwners } from '../support/gateway/two-owners.ts';
 import { fuzz } from './fuzz.ts';
+import { LeakWatch } from './leak-watch.ts';
 
-const seed = 20_261_121;
-const requests = 1500;
+const seed = 1;
+const requests = 2000;
 
 describe('requests made from /openapi.json', () => {
   let world: TwoOwners;
@@ -12,7 +13,11 @@ describe('requests made from /openapi.json', () => {
   afterAll(() => world.stop());
 
   it(`are answered as it says: ${requests} with seed ${seed}`, async () => {
-    const report = await fuzz(world, { requests, seed });
+    const leaks = new LeakWatch(world);
+    const report = await fuzz(world, { requests, seed, watch: leaks.watch });
+    await leaks.finish();
+    expect(leaks.leaks).toEqual([]);
+    expect([...leaks.shown].sort()).toEqual(['key', 'session_api_key']);
     expect(report.failures.join('\n\n')).toBe('');
     expect(report.requests).toBe(requests);
     // Of every operation that can succeed one has, so the requests are no mere noise.

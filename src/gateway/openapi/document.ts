@@ -31,7 +31,8 @@ function commonProblems({ access, params, query, headers, body, deprecated, medi
   const isChecked = mediaType === undefined && [params, query, headers, body].some((schema) => schema !== undefined);
   return [
     ...(access !== 'open' ? (['unauthorized', 'too-many-attempts', 'rate-limited', 'overloaded', 'unavailable', 'internal'] as const) : []),
-    ...(params !== undefined || query !== undefined || body !== undefined ? (['malformed-request'] as const) : []),
+    // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
+    'malformed-request',
     ...(isChecked ? (['invalid-request'] as const) : []),
     ...(deprecated === true ? (['legacy-api-removed'] as const) : []),
     ...(body === undefined ? [] : (['malformed-json', 'body-too-large', 'unsupported-media-type', 'request-timeout'] as const)),

@@ -9,6 +9,7 @@ import { HttpKubeClient } from '../../../src/kube/http-client.ts';
 import { Reflector } from '../../../src/kube/reflector.ts';
 import type { Indexers } from '../../../src/kube/store.ts';
 import { Transport } from '../../../src/kube/transport.ts';
+import type { Logger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
@@ -19,6 +20,7 @@ import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, SandboxCondition, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { runApiServer, type RunningApiServer } from '../api-server.ts';
 import { eventually } from '../eventually.ts';
+import type { Secrets } from '../leaks.ts';
 import { recordingLogger } from '../recording-logger.ts';
 import { StubAgent } from './stub-agent.ts';
 
@@ -43,8 +45,8 @@ const time = '2026-01-01T00:00:00Z';
 const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: time });
 const hello = { role: 'user' as const, content: [{ type: 'text' as const, text: 'Hello' }], run: true };
 
-/** In every log and answer of a test these would be a leak, wherever they come from. */
-export const canaries = { podIP: '127.0.0.3', masterKey: Buffer.from('a master key that nobody may see'), token: 'a-token' } as const;
+/** In an answer or a log these would be a leak, wherever they come from. */
+const canaries = { podIP: '127.0.0.3', masterKey: Buffer.from('a master key that nobody may see') } as const;
 
 /** A gateway on a real API server in memory, with resources of two owners in it, and an agent that some of their sandboxes lead to. */
 export class TwoOwners {
@@ -72,7 +74,7 @@ export class TwoOwners {
       logger,
     });
     this.client = new HttpKubeClient({ transport: this.#transport });
-    this.caches = cachesOf(this.client);
+    this.caches = cachesOf(this.client, logger);
     this.gateway = createGateway({
       client: this.client,
       namespace,
@@ -188,6 +190,31 @@ export class TwoOwners {
     return { name: resource.metadata.name, key };
   }
 
+  /** What no log may hold, and no answer, but a sandbox's session key in its own field. Of the sandboxes that there are now. */
+  get secrets(): Secrets {
+    const uids = this.caches.sandboxes.store.list().map(({ metadata }) => metadata.uid);
+    return {
+      "alice's key": this.keys.alice,
+      "bob's key": this.keys.bob,
+      'master key': canaries.masterKey,
+      ...Object.fromEntries(uids.flatMap((uid) => Object.entries(this.#derived(uid)))),
+    };
+  }
+
+  /** What an answer may not hold either: where things are. */
+  get internals(): Secrets {
+    return { 'pod IP': canaries.podIP, 'API server': this.server.server.url, 'API token': this.server.token, folder: this.server.folder };
+  }
+
+  #derived(uid: string): Secrets {
+    const keys = this.sandboxKeys;
+    return {
+      [`session key of ${uid}`]: keys.sessionKey(uid),
+      [`secret key of ${uid}`]: keys.secretKey(uid),
+      [`bootstrap key of ${uid}`]: keys.bootstrapKey(uid),
+    };
+  }
+
   /** Everything that is stored, of every kind. */
   async cluster(): Promise<readonly KubeObject[]> {
     const kinds = [conversations, sandboxes, sandboxTemplates, conversationQuotas, apiKeys] as readonly ResourceDefinition<KubeObject>[];
@@ -208,7 +235,7 @@ export const failed: ConversationStatus = {
   start: { status: 'ERROR', transitions: [{ status: 'ERROR', time }], errorCode: 'AgentRefused', error: 'The agent refused it.' },
 };
 
-function cachesOf(client: HttpKubeClient) {
+function cachesOf(client: HttpKubeClient, logger: Logger) {
   const cache = <T extends KubeObject>(resource: ResourceDefinition<T>, indexers: Indexers<T> = {}) =>
     new Reflector({
       client,
@@ -217,7 +244,7 @@ function cachesOf(client: HttpKubeClient) {
       indexers,
       clock: systemClock,
       random: Math.random,
-      logger: recordingLogger().logger,
+      logger,
     });
   return {
     conversations: cache(conversations, gatewayIndexers.conversations),
