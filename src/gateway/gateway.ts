@@ -38,9 +38,11 @@ import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
+import { RecordTexts } from './v1/record-texts.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
+import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
 
@@ -144,11 +146,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     keys: options.keys,
     events,
   };
+  const texts = new RecordTexts(services);
+  const search = new ConversationSearch();
   const { gitHosts = {} } = options;
   const began = clock.monotonic();
   const documented = [
-    ...conversationRoutes(services),
-    ...startTaskRoutes(services),
+    ...conversationRoutes(services, texts, search),
+    ...startTaskRoutes(services, texts, search),
     ...eventRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),
@@ -158,7 +162,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...quotaRoutes(services),
     ...settingsRoutes(services, gitHosts),
     ...gitRoutes({ hosts: gitHosts, directory: options.gitDirectory ?? typedNames(gitHosts) }),
-    ...legacyRoutes(services),
+    ...legacyRoutes(services, search),
     conversationPage(),
     ...healthRoutes({
       isReady: () => closing === undefined && isSynced(),

@@ -46,7 +46,11 @@ export async function addSandbox(client: HttpKubeClient, name: string, podIP: st
     podIP,
     agentPort,
     activeSince: time,
-    conditions: [is(SandboxCondition.admitted, 'Admitted'), is(SandboxCondition.agentReady, 'Connected'), is(SandboxCondition.ready, 'Running')],
+    conditions: [
+      is(SandboxCondition.admitted, 'Admitted'),
+      is(SandboxCondition.agentReady, 'Connected'),
+      is(SandboxCondition.ready, 'Running'),
+    ],
   };
   return client.mergePatch(sandboxes, namespace, name, { status }, { subresource: 'status' });
 }
