@@ -38,10 +38,12 @@ import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
+import { RecordTexts } from './v1/record-texts.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
 import { absentRoutes } from './v1/absent.ts';
+import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
 
@@ -150,10 +152,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     events,
     git,
   };
+  const texts = new RecordTexts(services);
+  const search = new ConversationSearch();
   const began = clock.monotonic();
   const documented = [
-    ...conversationRoutes(services),
-    ...startTaskRoutes(services),
+    ...conversationRoutes(services, texts, search),
+    ...startTaskRoutes(services, texts, search),
     ...eventRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),
@@ -164,7 +168,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...settingsRoutes(services, gitHosts),
     ...absentRoutes,
     ...gitRoutes({ hosts: gitHosts, directory: git }),
-    ...legacyRoutes(services),
+    ...legacyRoutes(services, search),
     conversationPage(),
     ...healthRoutes({
       isReady: () => closing === undefined && isSynced(),

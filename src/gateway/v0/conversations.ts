@@ -3,7 +3,7 @@ import type { Services } from '../app/services.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { StartRequest } from '../v1/schemas.ts';
 import { recordOf } from '../v1/records.ts';
-import { searchConversations } from '../v1/search.ts';
+import type { ConversationSearch } from '../v1/search.ts';
 import { startConversation } from '../v1/start.ts';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
 import {
@@ -39,7 +39,7 @@ function rethrow(error: unknown): never {
   throw new ProblemError(error.code, error.message, { status: 401, headers: { 'www-authenticate': 'Bearer' }, cause: error });
 }
 
-export const legacyRoutes = (services: Services): readonly Route[] => [
+export const legacyRoutes = (services: Services, search: ConversationSearch): readonly Route[] => [
   keyRoute({
     method: 'post',
     path: '/api/conversations',
@@ -68,7 +68,7 @@ export const legacyRoutes = (services: Services): readonly Route[] => [
     query: legacyPageQuery,
     answers: { 200: legacyPage },
     handle: ({ owner, query }) => {
-      const page = searchConversations(services.records.conversationsOf(owner), {
+      const page = search.page(services.records.conversationsOf(owner), {
         of: 'conversations',
         sort_order: 'CREATED_AT_DESC',
         ...query,
