@@ -1,7 +1,7 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e simulate lint build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test e2e simulate fuzz lint build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -22,8 +22,11 @@ test: $(built) lint ## Lint, types and every test that needs no cluster
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else started here; see test/e2e/run)
 	@test/e2e/run
 
-simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core
-	@node test/simulation/main.ts --seeds $(or $(SEEDS),2000) --first-seed $(or $(FIRST_SEED),1)
+simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core (LETTERS=1: with messages sent meanwhile)
+	@node test/simulation/main.ts --seeds $(or $(SEEDS),2000) --first-seed $(or $(FIRST_SEED),1) $(if $(LETTERS),--letters)
+
+fuzz: $(installed) ## REQUESTS=20000 requests made from /openapi.json, valid and hostile, each answer judged by it (SEED)
+	@node test/fuzz/main.ts
 
 lint: $(installed) ## Formatting, lint rules and types
 	npm run --silent lint

@@ -64,8 +64,17 @@ function stringCheck(def: z.core.$ZodStringDef): Check | undefined {
   const length = bounds(def.checks);
   if (length === undefined) return undefined;
   const { min, max, patterns } = length;
-  return (value) =>
-    typeof value === 'string' && value.length >= min && value.length <= max && patterns.every((pattern) => pattern.test(value));
+  return (value) => typeof value === 'string' && hasLength(value, min, max) && patterns.every((pattern) => pattern.test(value));
+}
+
+/** In characters, as zod and the API server count: one outside of the basic plane is two units of UTF-16. */
+function hasLength(text: string, min: number, max: number): boolean {
+  const { length: units } = text;
+  if (units < min) return false;
+  if (units <= max && units >= min * 2) return true;
+  let characters = 0;
+  for (const _character of text) characters += 1;
+  return characters >= min && characters <= max;
 }
 
 function intCheck(def: z.core.$ZodNumberDef): Check | undefined {

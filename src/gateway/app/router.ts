@@ -12,7 +12,7 @@ import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import { hasBody, maxBodyBytes, readJsonBody } from './json-body.ts';
 import { queryOf } from './query.ts';
 import type { Route } from './route.ts';
-import { sendJson } from './send-json.ts';
+import { sendJson, sendJsonText } from './send-json.ts';
 
 export interface RouterOptions {
   readonly routes: readonly Route[];
@@ -102,7 +102,8 @@ const answer =
     // A stream that goes on is no work any more.
     leave?.();
     if (result === undefined) return;
-    const bytes = sendJson(response, result.status ?? 200, result.json);
+    const bytes =
+      'jsonText' in result ? sendJsonText(response, 200, result.jsonText) : sendJson(response, result.status ?? 200, result.json);
     waiting.add(response);
     if (principal !== undefined) limits.answered(principal.keyName, kindOf(route), bytes);
   };

@@ -31,7 +31,8 @@ function commonProblems({ access, params, query, headers, body, deprecated, medi
   const isChecked = mediaType === undefined && [params, query, headers, body].some((schema) => schema !== undefined);
   return [
     ...(access !== 'open' ? (['unauthorized', 'too-many-attempts', 'rate-limited', 'overloaded', 'unavailable', 'internal'] as const) : []),
-    ...(params !== undefined || query !== undefined || body !== undefined ? (['malformed-request'] as const) : []),
+    // A head that can be read as HTTP, and not as a request: the query, for example, is no UTF-8.
+    'malformed-request',
     ...(isChecked ? (['invalid-request'] as const) : []),
     ...(deprecated === true ? (['legacy-api-removed'] as const) : []),
     ...(body === undefined ? [] : (['malformed-json', 'body-too-large', 'unsupported-media-type', 'request-timeout'] as const)),
@@ -86,7 +87,11 @@ export function openApiDocument(routes: readonly Route[], info: { readonly versi
     info: {
       title: 'conversation-operator',
       version: info.version,
-      description: 'Starts software agents in sandboxes and follows what they do.',
+      description: [
+        'Starts software agents in sandboxes and follows what they do.',
+        'What can not be read as HTTP at all is refused before any of the operations below, and the connection closed: 400 for a malformed',
+        'head, 408 for a request that takes too long to come, 431 for a head of more than 16 KiB.',
+      ].join(' '),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: info.serverUrl }],

@@ -1,14 +1,16 @@
 import type { Route } from '../app/route.ts';
 
-const text = (description: string) => ({ description, schema: { type: 'string' } });
-const count = (description: string) => ({ description, schema: { type: 'integer', minimum: 0 } });
+const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
+const count = (description: string) => ({ description, required: true, schema: { type: 'integer', minimum: 0 } });
+/** Where a limit is set. */
+const perhaps = (description: string) => ({ ...text(description), required: false });
 
 /** The headers of answers that clients may rely on. */
 export const responseHeaders = {
   'X-Request-Id': text("Of the request, to be told to whoever runs the service: the client's own where it is a sane token."),
   'Retry-After': count('Seconds after which to try again.'),
-  'RateLimit-Policy': text('How many requests the key may make in which time, as in draft-ietf-httpapi-ratelimit-headers.'),
-  RateLimit: text('How many of these are left, and for how long.'),
+  'RateLimit-Policy': perhaps('How many requests the key may make in which time, as in draft-ietf-httpapi-ratelimit-headers.'),
+  RateLimit: perhaps('How many of these are left, and for how long.'),
   'WWW-Authenticate': text('Bearer.'),
   Deprecation: text('Since when this is deprecated, RFC 9745.'),
   Sunset: text('When it was announced to be removed, RFC 8594.'),

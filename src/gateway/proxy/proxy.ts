@@ -11,7 +11,7 @@ import { toProblem } from '../errors/to-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
-import { isOpen, type ProxyAddress } from './address.ts';
+import { isOpen, type PortName, type ProxyAddress } from './address.ts';
 import type { Addressing } from './addressing.ts';
 import { refuseConnection, sendProblem } from '../app/send-problem.ts';
 import { Exchange } from './exchange.ts';
@@ -182,18 +182,26 @@ export class Proxy {
     return this.#upstreams.close();
   }
 
-  /** Throws when there is none for whoever shows these keys. */
+  /**
+   * Throws when there is none for whoever shows these keys. A sandbox that does not exist, and one that they do not open, are answered
+   * alike and after the same time: nobody learns so which ones others have.
+   */
   async #upstreamFor(address: ProxyAddress, keys: readonly string[], isOpenToAll: boolean): Promise<Upstream> {
     const { feed } = this.#options;
-    const known = this.#admit(address, keys, isOpenToAll);
-    if (known !== undefined) return known;
-    const mayBeNew = this.#sandbox(address) !== undefined || keys.some((key) => sessionKeyShape.test(key));
-    if (mayBeNew) {
-      await feed.settled(address.sandbox, (sandbox) => sandbox !== undefined && viewOfSandbox(sandbox).phase !== 'STARTING', patienceMs);
-    }
-    const upstream = this.#admit(address, keys, isOpenToAll);
+    const isOpened = (sandbox: Sandbox | undefined) => isOpenToAll || this.#isOpenedBy(sandbox, address.portName, keys);
+    const known = this.#sandbox(address);
+    const upstream = isOpened(known) ? this.#admit(known, address.portName) : undefined;
     if (upstream !== undefined) return upstream;
-    throw this.#sandbox(address) === undefined ? notFound('sandbox') : notRunning('STARTING', startingRetryAfter);
+    if ((known !== undefined && isOpened(known)) || keys.some((key) => sessionKeyShape.test(key))) {
+      const isUp = (sandbox: Sandbox | undefined) => sandbox !== undefined && viewOfSandbox(sandbox).phase !== 'STARTING';
+      await feed.settled(address.sandbox, (sandbox) => isUp(sandbox) && isOpened(sandbox), patienceMs);
+    }
+    const sandbox = this.#sandbox(address);
+    if (!isOpened(sandbox)) throw unauthorized();
+    if (sandbox === undefined) throw notFound('sandbox');
+    const later = this.#admit(sandbox, address.portName);
+    if (later === undefined) throw notRunning('STARTING', startingRetryAfter);
+    return later;
   }
 
   #problemOf(error: unknown, request: IncomingMessage): ProblemError {
@@ -212,21 +220,20 @@ export class Proxy {
     return sandboxes.store.get(namespace, address.sandbox);
   }
 
-  /** Undefined for a sandbox that is not known or on its way up. Of any other nothing is said to who has no right to it. */
-  #admit(address: ProxyAddress, shown: readonly string[], isOpenToAll: boolean): Upstream | undefined {
-    const sandbox = this.#sandbox(address);
+  #isOpenedBy(sandbox: Sandbox | undefined, portName: PortName, shown: readonly string[]): boolean {
+    if (sandbox === undefined || shown.length === 0) return false;
+    const key = this.#upstreams.of(sandbox, portName)?.sessionKey ?? this.#options.keys.of(sandbox);
+    return key !== undefined && shown.every((candidate) => isEqual(key, candidate));
+  }
+
+  /** For whom it is open. Undefined for a sandbox that is not known or on its way up. */
+  #admit(sandbox: Sandbox | undefined, portName: PortName): Upstream | undefined {
     if (sandbox === undefined) return undefined;
     const { phase } = viewOfSandbox(sandbox);
     if (phase === 'MISSING') throw notFound('sandbox');
-    const upstream = this.#upstreams.of(sandbox, address.portName);
-    if (!isOpenToAll) {
-      const key = upstream?.sessionKey ?? this.#options.keys.of(sandbox);
-      const isRight = key !== undefined && shown.length > 0 && shown.every((candidate) => isEqual(key, candidate));
-      if (!isRight) throw unauthorized();
-    }
     if (phase === 'PAUSED') throw notRunning('PAUSED', pausedRetryAfter);
     if (phase === 'ERROR') throw new ProblemError('sandbox-failed', 'The sandbox has failed.');
-    return upstream;
+    return this.#upstreams.of(sandbox, portName);
   }
 
   #facts(

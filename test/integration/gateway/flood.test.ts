@@ -17,7 +17,7 @@ const limits = isLong ? {} : { MAX_CONNECTIONS: '500', MAX_CONNECTIONS_PER_ADDRE
 /** Of attackers. All of them together have less than the gateway: with enough of them, anybody can have all of it. */
 const addresses = 4;
 /** Until every connection of an attacker is cut, with the time between two looks for them. */
-const cutMs = isLong ? 100_000 : 15_000;
+const cutMs = isLong ? 180_000 : 15_000;
 /** For somebody else's requests meanwhile, where attackers, bystander and gateway share two cores with whatever else runs. */
 const maxP99Ms = (calmMs: number) => Math.max(3000, 8 * calmMs);
 const maxRssBytes = 400 * 1024 * 1024;

@@ -108,7 +108,8 @@ describe('a request to an agent', () => {
     expect(agent.seen[0]?.headers).toMatchObject({ 'x-forwarded-host': host, 'x-forwarded-proto': 'https' });
     const { json } = await gateway.get(`/api/v1/sandboxes?id=${name}`);
     expect(json).toMatchObject([{ exposed_urls: [{ name: 'AGENT_SERVER', url: `https://${host}`, port: agent.port }] }]);
-    expect((await send('GET', `${path}/alive`, { host: 'other-agent-server.agents.example' })).statusCode).toBe(404);
+    expect((await send('GET', '/alive', { host: 'other-agent-server.agents.example' })).statusCode).toBe(404);
+    expect((await send('GET', `${path}/alive`, { host: 'other-agent-server.agents.example' })).statusCode).toBe(401);
   });
 
   it('carries no credentials but the session key, and says where it came from', async () => {
@@ -192,6 +193,8 @@ describe('a request to an agent', () => {
     const response = await send('GET', '/sandboxes/unknown/AGENT_SERVER/alive', keyed(key));
     expect([response.statusCode, (await problem(response)).code]).toEqual([404, 'not-found']);
     expect((await send('GET', '/sandboxes/unknown/VSCODE/', keyed(key))).statusCode).toBe(404);
+    // What needs its key is answered as with the key of another one.
+    expect((await send('GET', '/sandboxes/unknown/AGENT_SERVER/api/x', keyed(key))).statusCode).toBe(401);
   });
 
   it('to one that is PAUSED or STARTING waits for it, as its answer says', async () => {
@@ -468,7 +471,8 @@ describe('a WebSocket to an agent', () => {
   it('is refused while the sandbox does not run', async () => {
     const { path: base, key } = await aSandbox({ replicas: 0 });
     expect(await refused(webSocket(path(base), keyed(key)))).toBe(503);
-    expect(await refused(webSocket('/sandboxes/unknown/AGENT_SERVER/x', keyed(key)))).toBe(404);
+    expect(await refused(webSocket('/sandboxes/unknown/AGENT_SERVER/x', keyed(key)))).toBe(401);
+    expect(await refused(webSocket('/sandboxes/unknown/AGENT_SERVER/x', {}))).toBe(404);
   });
 
   it.each<[string, (sandbox: Sandbox) => Promise<unknown>]>([

@@ -68,9 +68,10 @@ export class StubAgent {
     });
   }
 
-  static async start(): Promise<StubAgent> {
+  /** `host`: any loopback address. */
+  static async start(host = '127.0.0.1'): Promise<StubAgent> {
     const agent = new StubAgent();
-    agent.#server.listen(0, '127.0.0.1');
+    agent.#server.listen(0, host);
     await once(agent.#server, 'listening');
     agent.port = (agent.#server.address() as AddressInfo).port;
     return agent;

@@ -4,7 +4,12 @@ import { definitions } from '../../../src/resources/crd.ts';
 import { shapeOf } from '../../../src/resources/shape.ts';
 import { timestamp } from '../../../src/resources/schema.ts';
 
-const texts = fc.oneof(fc.string(), fc.constantFrom('alice', 'default', 'True', 'RUNNING', 'READY', 'user', '2026-03-01T12:00:00Z'));
+const texts = fc.oneof(
+  fc.string(),
+  fc.constantFrom('alice', 'default', 'True', 'RUNNING', 'READY', 'user', '2026-03-01T12:00:00Z'),
+  // A character that is two units of UTF-16, as often as limits are.
+  fc.constantFrom(1, 2, 3, 4, 33, 64, 65, 128, 200, 201, 256).map((count) => '👍'.repeat(count)),
+);
 const leaves = fc.oneof(
   texts,
   fc.integer(),
@@ -53,6 +58,7 @@ const schemas: readonly (readonly [string, z.ZodType])[] = [
   ['refined object', z.object({ one: z.string() }).refine(({ one }) => one !== 'alice')],
   ['strict object', z.strictObject({ one: z.string().optional() })],
   ['date', z.object({ at: z.iso.datetime() })],
+  ['short text', z.string().min(2).max(3)],
   ['short list', z.array(z.string()).min(1).max(2)],
   ['exclusive number', z.object({ count: z.int().gt(0).lt(3) })],
 ];

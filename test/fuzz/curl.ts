@@ -1,0 +1,26 @@
+import type { Sent } from '../support/gateway/two-owners.ts';
+
+/** For bash, whatever the bytes are. */
+const quoted = (bytes: Buffer): string =>
+  `$'${[...bytes]
+    .map((byte) =>
+      byte >= 0x20 && byte < 0x7f && byte !== 0x27 && byte !== 0x5c
+        ? String.fromCharCode(byte)
+        : `\\x${byte.toString(16).padStart(2, '0')}`,
+    )
+    .join('')}'`;
+
+/** A line that sends the same request. A body that is too long for a line is cut, and says so. */
+export function curlOf(origin: string, { method, target, headers = {}, body }: Sent, maxBytes = 4000): string {
+  const shown = body?.subarray(0, maxBytes);
+  return [
+    'curl -sS -i --globoff --path-as-is',
+    `-X ${method}`,
+    ...Object.entries(headers)
+      .filter(([name]) => name !== 'content-length')
+      .map(([name, value]) => `-H ${quoted(Buffer.from(`${name}: ${String(value)}`, 'latin1'))}`),
+    ...(shown === undefined ? [] : [`--data-binary ${quoted(shown)}`]),
+    quoted(Buffer.from(`${origin}${target}`)),
+    ...(body !== undefined && body.length > maxBytes ? [`# and ${body.length - maxBytes} bytes more of the body`] : []),
+  ].join(' ');
+}

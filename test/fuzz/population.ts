@@ -1,0 +1,137 @@
+import type { Reflector } from '../../src/kube/reflector.ts';
+import { isNotFound } from '../../src/kube/errors.ts';
+import { apiKeys } from '../../src/resources/api-key.ts';
+import { conversations, isStartOver, startStatuses, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { startTaskIdOf, uuidOf } from '../../src/resources/ids.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
+import { failed, namespace, owners, ready, type Owner, type TwoOwners } from '../support/gateway/two-owners.ts';
+import type { Pools } from './values.ts';
+
+const time = '2026-01-01T00:00:00Z';
+const broken = {
+  conditions: [{ type: 'Failed', status: 'True' as const, reason: 'CrashLoop', message: 'It crashed.', lastTransitionTime: time }],
+};
+const starting = { conditions: [] };
+const nobodys = ['no such thing', 'never'].map(uuidOf);
+/** Of the ones that were deleted, and of cursors that were handed out. */
+const remembered = 12;
+
+/** A conversation, with or without a sandbox, in one of the states that there are. */
+const states: Readonly<Record<string, (world: TwoOwners, owner: Owner, id: string) => Promise<void>>> = {
+  running: (world, owner, id) => world.addPair(owner, id),
+  running2: (world, owner, id) => world.addPair(owner, id),
+  paused: (world, owner, id) => world.addPair(owner, id, world.running, 0),
+  starting: (world, owner, id) => world.addPair(owner, id, starting),
+  failed: (world, owner, id) => world.addPair(owner, id, broken),
+  missing: (world, owner, id) => world.addConversation(owner, id, { ...ready, sandboxName: `sbx-${id}`, sandboxStatus: 'MISSING' }),
+  refused: (world, owner, id) => world.addConversation(owner, id, failed),
+};
+
+/** Puts resources in every state there, replaces what requests have deleted, and does what an operator would have to do for answers to come. */
+export class Population {
+  readonly #world: TwoOwners;
+  readonly #ids = new Map<string, string>();
+  readonly #past: string[] = [...nobodys];
+  readonly #keys = new Map<Owner, string>();
+  readonly #cursors: string[] = ['bm8', 'no cursor'];
+  readonly #work = new Set<Promise<void>>();
+  readonly #remove: () => void;
+  #generation = 0;
+
+  constructor(world: TwoOwners) {
+    this.#world = world;
+    const look = (conversation: Conversation) => this.#operate(conversation);
+    this.#remove = world.caches.conversations.addHandler({ added: look, updated: look });
+  }
+
+  async close(): Promise<void> {
+    this.#remove();
+    await Promise.all(this.#work);
+  }
+
+  /** Brings back what is gone. */
+  async fill(): Promise<void> {
+    const { caches } = this.#world;
+    for (const owner of owners) {
+      for (const [state, make] of Object.entries(states)) {
+        const slot = `${owner}/${state}`;
+        const id = this.#ids.get(slot);
+        const isWhole =
+          id !== undefined &&
+          isThere(caches.conversations, id) &&
+          (state === 'missing' || state === 'refused' || isThere(caches.sandboxes, `sbx-${id}`));
+        if (isWhole) continue;
+        if (id !== undefined) this.#past.push(id);
+        const fresh = uuidOf(`${slot}/${(this.#generation += 1)}`);
+        await make(this.#world, owner, fresh);
+        this.#ids.set(slot, fresh);
+      }
+      const key = this.#keys.get(owner);
+      if (key === undefined || !isThere(caches.apiKeys, key)) this.#keys.set(owner, (await this.#world.addKey(owner, 'Spare')).name);
+    }
+    await this.#dropKeys();
+  }
+
+  remember(cursor: string): void {
+    this.#cursors.push(cursor);
+    if (this.#cursors.length > remembered) this.#cursors.splice(2, 1);
+  }
+
+  get pools(): Pools {
+    const running = [...this.#ids].flatMap(([slot, id]) => (slot.includes('running') ? [id, id, id] : []));
+    const conversation = [...running, ...this.#ids.values(), ...this.#past.slice(-remembered), ...nobodys];
+    const dashed = conversation.slice(0, 2).map((id) => id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-').toUpperCase());
+    return {
+      conversation: [...conversation, ...dashed],
+      startTask: [...conversation.map(startTaskIdOf), ...conversation.slice(0, 2)],
+      sandbox: conversation.map((id) => `sbx-${id}`),
+      spec: ['default', 'default', 'none'],
+      key: [...this.#keys.values(), 'key-none'],
+      cursor: this.#cursors,
+      idempotencyKey: ['one', 'two', 'a key with spaces ~!', `turn-${this.#generation}`],
+    };
+  }
+
+  /** An owner can't have more than so many, and then no more are made. */
+  async #dropKeys(): Promise<void> {
+    const made = this.#world.caches.apiKeys.store
+      .list()
+      .filter(({ metadata, spec }) => !(spec.description ?? '').endsWith("'s key") && !isKept(metadata.name, this.#keys));
+    for (const { metadata } of made.slice(40)) await ignoringGone(this.#world.client.delete(apiKeys, namespace, metadata.name));
+  }
+
+  /** Starts end, and messages are told. */
+  #operate(conversation: Conversation): void {
+    const { name, deletionTimestamp } = conversation.metadata;
+    if (deletionTimestamp !== undefined) return;
+    const transitions = startStatuses.slice(0, 5).map((status) => ({ status, time }));
+    const last = Math.max(0, ...(conversation.spec.messages ?? []).map(({ number }) => number));
+    const status = {
+      ...(isStartOver(startStatusOf(conversation)) || conversation.status !== undefined
+        ? {}
+        : { start: { status: 'READY' as const, transitions } }),
+      ...(last > (conversation.status?.messages?.told ?? 0) ? { messages: { told: last } } : {}),
+    };
+    if (Object.keys(status).length === 0) return;
+    const { client } = this.#world;
+    const work = ignoringGone(client.mergePatch(conversations, namespace, name, { status }, { subresource: 'status' })).finally(() =>
+      this.#work.delete(work),
+    );
+    this.#work.add(work);
+  }
+}
+
+const isKept = (name: string, kept: ReadonlyMap<Owner, string>): boolean => [...kept.values()].includes(name);
+
+const isThere = <T extends KubeObject>({ store }: Reflector<T>, name: string): boolean => {
+  const found = store.get(namespace, name);
+  return found !== undefined && found.metadata.deletionTimestamp === undefined;
+};
+
+async function ignoringGone(work: Promise<unknown>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    if (!isNotFound(error)) throw error;
+  }
+}

@@ -1,0 +1,333 @@
+import { WebSocket } from 'ws';
+import { encodeCursor } from '../../../src/gateway/paging/cursor.ts';
+import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
+import type { KubeObject } from '../../../src/resources/object.ts';
+import { Population } from '../../fuzz/population.ts';
+import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
+import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';
+import { idPlacesOf, labelOf, type IdPlace } from '../../support/openapi/id-places.ts';
+
+/** What an id may be of. `shared`: belongs to nobody. `own`: each owner has its own ones. */
+type Kind = 'conversation' | 'startTask' | 'sandbox' | 'key' | 'cursor' | 'own' | 'shared' | 'chosen';
+
+/** Of everything in the document that takes an id: what it is of. An operation that is added has to be added here. */
+const kinds: Readonly<Record<string, Kind>> = {
+  'startConversation header idempotency-key': 'own',
+  'startConversation body conversation_id': 'chosen',
+  'startConversation body sandbox_id': 'sandbox',
+  'startConversation body sandbox_spec_id': 'shared',
+  'startConversation body parent_conversation_id': 'conversation',
+  'streamStartConversation header idempotency-key': 'own',
+  'streamStartConversation body conversation_id': 'chosen',
+  'streamStartConversation body sandbox_id': 'sandbox',
+  'streamStartConversation body sandbox_spec_id': 'shared',
+  'streamStartConversation body parent_conversation_id': 'conversation',
+  'getConversations query ids': 'conversation',
+  'searchConversations query sandbox_id__eq': 'sandbox',
+  'searchConversations query page_id': 'cursor',
+  'countConversations query sandbox_id__eq': 'sandbox',
+  'updateConversation path id': 'conversation',
+  'deleteConversation path id': 'conversation',
+  'sendMessage path id': 'conversation',
+  'sendMessage header idempotency-key': 'own',
+  'listConversationSkills path id': 'conversation',
+  'getStartTasks query ids': 'startTask',
+  'searchStartTasks query conversation_id__eq': 'conversation',
+  'searchStartTasks query page_id': 'cursor',
+  'countStartTasks query conversation_id__eq': 'conversation',
+  'searchEvents path id': 'conversation',
+  'searchEvents query page_id': 'own',
+  'countEvents path id': 'conversation',
+  'searchSandboxes query page_id': 'cursor',
+  'getSandboxes query id': 'sandbox',
+  'startSandbox query sandbox_spec_id': 'shared',
+  'pauseSandbox path id': 'sandbox',
+  'resumeSandbox path id': 'sandbox',
+  'deleteSandbox path id': 'sandbox',
+  'listSandboxSecrets path id': 'sandbox',
+  'getSandboxSecret path id': 'sandbox',
+  'searchSandboxSpecs query page_id': 'shared',
+  'getSandboxSpecs query id': 'shared',
+  'revokeKey path id': 'key',
+  'conversationPage path id': 'conversation',
+  'searchLegacyConversations query page_id': 'cursor',
+  'getLegacyConversation path id': 'conversation',
+};
+
+const message = { content: [{ type: 'text', text: 'Hello' }] };
+/** What is sent beside the id. */
+const bodies: Readonly<Record<string, object>> = {
+  startConversation: { initial_message: message },
+  streamStartConversation: { initial_message: message },
+  updateConversation: { title: 'Mine now', public: true },
+  sendMessage: message,
+  resumeSandbox: { run: true },
+  createKey: { name: 'Another' },
+  startLegacyConversation: { initial_user_msg: 'Hello' },
+};
+/** Parameters that are needed, and are no ids. */
+const parameters: Readonly<Record<string, string>> = { name: 'TOKEN', repository: 'acme/shop' };
+
+const orders: Readonly<Record<string, string>> = {
+  searchConversations: 'conversations/CREATED_AT_DESC',
+  searchStartTasks: 'start-tasks/CREATED_AT_DESC',
+  searchSandboxes: 'sandboxes',
+  searchLegacyConversations: 'conversations/CREATED_AT_DESC',
+};
+
+const broken = [
+  { type: 'Failed', status: 'True' as const, reason: 'CrashLoop', message: 'It crashed.', lastTransitionTime: '2026-01-01T00:00:00Z' },
+];
+const states = ['running', 'paused', 'starting', 'failed', 'missing', 'refused'] as const;
+const idIn = (state: string) => uuidOf(`bob/${state}`);
+const nobodys = uuidOf('nobody');
+
+const world = await TwoOwners.start();
+const document = JSON.parse((await world.send({ method: 'GET', target: '/openapi.json' }))?.body.toString() ?? '') as OpenApi;
+const operations = operationsOf(document);
+const places = operations.flatMap((operation) => idPlacesOf(document, operation));
+const keyOfBob = await world.addKey('bob', 'Spare of bob');
+const operator = new Population(world);
+world.agent.answer = (request, response) => {
+  response.setHeader('content-type', 'application/json');
+  response.end(request.url?.includes('/count') === true ? '7' : JSON.stringify({ items: [{ id: 'e1' }], next_page_id: null }));
+};
+
+beforeAll(async () => {
+  await world.addPair('bob', idIn('running'));
+  await world.addPair('bob', idIn('paused'), world.running, 0);
+  await world.addPair('bob', idIn('starting'), { conditions: [] });
+  await world.addPair('bob', idIn('failed'), { conditions: broken });
+  await world.addConversation('bob', idIn('missing'), { ...ready, sandboxName: `sbx-${idIn('missing')}`, sandboxStatus: 'MISSING' });
+  await world.addConversation('bob', idIn('refused'), failed);
+  await world.addPair('alice', uuidOf('alice/running'));
+});
+afterAll(async () => {
+  await operator.close();
+  await world.stop();
+});
+
+const valueOf = (place: IdPlace, id: string): string => {
+  switch (kinds[labelOf(place)]) {
+    case 'startTask':
+      return startTaskIdOf(id);
+    case 'sandbox':
+      return `sbx-${id}`;
+    case 'key':
+      return id === nobodys ? 'key-none' : keyOfBob.name;
+    case 'cursor':
+      return encodeCursor(orders[place.operation.operationId] ?? '', { key: '2030-01-01T00:00:00Z', id }) ?? '';
+    default:
+      return id;
+  }
+};
+
+/** A request of an owner that is right but for the id. */
+function requestOf(operation: Operation, key: string | undefined, place?: IdPlace, value = ''): Sent {
+  const own = (name: string) =>
+    parameters[name] ?? (operation.path.includes('sandbox') ? `sbx-${uuidOf('alice/running')}` : uuidOf('alice/running'));
+  const at = (where: string, name: string) => (place?.in === where && place.name === name ? value : undefined);
+  const path = operation.path.replaceAll(/\{(\w+)\}/g, (_match, name: string) => encodeURIComponent(at('path', name) ?? own(name)));
+  const query = operation.parameters
+    .filter((parameter) => parameter.in === 'query' && (parameter.required || at('query', parameter.name) !== undefined))
+    .map(({ name }) => `${name}=${encodeURIComponent(at('query', name) ?? own(name))}`);
+  const json = bodies[operation.operationId];
+  const body =
+    json === undefined ? undefined : Buffer.from(JSON.stringify({ ...json, ...(place?.in === 'body' ? { [place.name]: value } : {}) }));
+  return {
+    method: operation.method,
+    target: query.length === 0 ? path : `${path}?${query.join('&')}`,
+    headers: {
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(body === undefined ? {} : { 'content-type': 'application/json', 'content-length': String(body.length) }),
+      ...(place?.in === 'header' ? { [place.name]: value } : {}),
+    },
+    body,
+  };
+}
+
+async function sent(request: Sent): Promise<Got> {
+  const got = await world.send(request);
+  if (got === undefined) throw new Error(`no answer to ${request.method} ${request.target}`);
+  return got;
+}
+
+const differing = new Set(['date', 'x-request-id', 'ratelimit', 'content-length']);
+/** An answer without what differs between any two, and without the id that was asked for. */
+const comparable = ({ status, headers, body }: Got, ...ids: readonly string[]) => ({
+  status,
+  headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !differing.has(name))),
+  body: ids
+    .reduce((text, id) => text.replaceAll(id, 'ID'), body.toString())
+    .replaceAll(/"request_id":"[^"]+"/g, '')
+    .replaceAll(/"uptime":[\d.]+/g, ''),
+});
+
+const bobsThings = async () => (await world.cluster()).filter((object) => ownerOf(object) === 'bob');
+const ownerOf = (object: KubeObject & { readonly spec?: { readonly owner?: string } }) => object.spec?.owner;
+
+/** Texts that only bob's things have. */
+async function bobs(): Promise<readonly string[]> {
+  const mine = await bobsThings();
+  const uids = mine.map(({ metadata }) => metadata.uid);
+  return ["bob's", '"bob"', ...mine.map(({ metadata }) => metadata.name), ...uids, ...uids.map((uid) => world.sandboxKeys.sessionKey(uid))];
+}
+const foreignIn = (got: Got, needles: readonly string[], ...asked: readonly string[]) =>
+  needles.filter((needle) => !asked.includes(needle) && (got.body.includes(needle) || JSON.stringify(got.headers).includes(needle)));
+
+describe('the matrix', () => {
+  it('covers everything in the document that takes an id, and nothing else', () => {
+    expect(places.map(labelOf).sort()).toEqual(Object.keys(kinds).sort());
+    const needsBody = operations.filter(({ requestBody }) => requestBody !== undefined).map(({ operationId }) => operationId);
+    expect(needsBody.filter((operationId) => !(operationId in bodies))).toEqual([]);
+  });
+});
+
+describe("another owner's ids show nothing and change nothing", () => {
+  const foreign = places.filter((place) => ['conversation', 'startTask', 'sandbox', 'key', 'cursor'].includes(kinds[labelOf(place)] ?? ''));
+
+  it.each(foreign.map((place) => [labelOf(place), place] as const))('%s', async (_label, place) => {
+    const { operation } = place;
+    const unknown = valueOf(place, nobodys);
+    const needles = await bobs();
+    for (const state of states) {
+      const value = valueOf(place, idIn(state));
+      // A start that is accepted would be a change of its own.
+      const before = await world.cluster();
+      const got = await sent(requestOf(operation, world.keys.alice, place, value));
+      const ofNobody = await sent(requestOf(operation, world.keys.alice, place, unknown));
+      expect(comparable(got, value, idIn(state))).toEqual(comparable(ofNobody, unknown, nobodys));
+      expect(foreignIn(got, needles, value, idIn(state), `sbx-${idIn(state)}`)).toEqual([]);
+      expect(await world.cluster()).toEqual(before);
+    }
+  });
+
+  it.each(
+    foreign
+      .filter((place) => place.operation.security === undefined && kinds[labelOf(place)] !== 'cursor')
+      .map((place) => [labelOf(place), place] as const),
+  )('while they are of use to bob himself: %s', async (label, place) => {
+    const id = uuidOf(`bob/own/${label}`);
+    await world.addPair('bob', id, world.running, label.startsWith('sendMessage') ? 0 : 1);
+    const value = kinds[label] === 'key' ? (await world.addKey('bob', 'To revoke')).name : valueOf(place, id);
+    const got = await sent(requestOf(place.operation, world.keys.bob, place, value));
+    const unknown = valueOf(place, nobodys);
+    const ofNobody = await sent(requestOf(place.operation, world.keys.bob, place, unknown));
+    if (label === 'getSandboxSecret path id') return;
+    expect(got.status).toBeLessThan(300);
+    expect(comparable(got, value, id)).not.toEqual(comparable(ofNobody, unknown, nobodys));
+  });
+});
+
+describe('what another owner has made of the same words', () => {
+  it.each(
+    places
+      .filter((place) => labelOf(place).match(/^s(tart|treamStart)Conversation header/))
+      .map((place) => [labelOf(place), place] as const),
+  )('is no business of this one: %s', async (label, { operation }) => {
+    const place: IdPlace = { operation, in: 'header', name: 'idempotency-key' };
+    await sent(requestOf(operation, world.keys.bob, place, label));
+    const needles = await bobs();
+    const before = await bobsThings();
+    // With another body: bob's key would be refused for it.
+    const request = requestOf(operation, world.keys.alice, place, label);
+    const body = Buffer.from(JSON.stringify({ ...bodies[operation.operationId], title: 'Of alice' }));
+    const got = await sent({ ...request, body, headers: { ...request.headers, 'content-length': String(body.length) } });
+    expect([got.status, foreignIn(got, needles)]).toEqual([200, []]);
+    expect(got.body.toString()).toContain('"created_by_user_id":"alice"');
+    expect(await bobsThings()).toEqual(before);
+  });
+
+  it.each(['startConversation', 'streamStartConversation'])(
+    'an id that one chooses can only be in use, whoever uses it: %s',
+    async (operationId) => {
+      const operation = operations.find((candidate) => candidate.operationId === operationId);
+      if (operation === undefined) throw new Error(`there is no ${operationId}`);
+      const place: IdPlace = { operation, in: 'body', name: 'conversation_id' };
+      const before = await world.cluster();
+      const own = uuidOf('alice/running');
+      const ofBob = await sent(requestOf(operation, world.keys.alice, place, idIn('running')));
+      const ofAlice = await sent(requestOf(operation, world.keys.alice, place, own));
+      expect(ofBob.status).toBe(409);
+      expect(comparable(ofBob)).toEqual(comparable(ofAlice));
+      expect(foreignIn(ofBob, await bobs())).toEqual([]);
+      expect(await world.cluster()).toEqual(before);
+    },
+  );
+});
+
+describe('operations without an id', () => {
+  const others = operations.filter(
+    (operation) => !places.some((place) => place.operation === operation && kinds[labelOf(place)] !== 'shared'),
+  );
+
+  it.each(others.map((operation) => [operation.operationId, operation] as const))(
+    "show and change nothing of bob's: %s",
+    async (_id, operation) => {
+      const needles = await bobs();
+      const before = await bobsThings();
+      const got = await sent(requestOf(operation, world.keys.alice));
+      expect(got.status).not.toBe(422);
+      expect(foreignIn(got, needles)).toEqual([]);
+      expect(await bobsThings()).toEqual(before);
+    },
+  );
+
+  it.each(['searchConversations', 'searchStartTasks', 'searchSandboxes', 'searchLegacyConversations', 'listKeys'])(
+    '%s lists them to bob',
+    async (operationId) => {
+      const operation = operations.find((candidate) => candidate.operationId === operationId);
+      if (operation === undefined) throw new Error(`there is no ${operationId}`);
+      const needles = await bobs();
+      expect(foreignIn(await sent(requestOf(operation, world.keys.bob)), needles)).not.toEqual([]);
+      expect(foreignIn(await sent(requestOf(operation, world.keys.alice)), needles)).toEqual([]);
+    },
+  );
+});
+
+describe("another owner's sandbox behind the proxy", () => {
+  const alices = `sbx-${uuidOf('alice/running')}`;
+  const shown: Readonly<Record<string, () => Promise<Record<string, string>>>> = {
+    'no key': () => Promise.resolve({}),
+    'an API key': () => Promise.resolve({ authorization: `Bearer ${world.keys.alice}` }),
+    'an API key as session key': () => Promise.resolve({ 'x-session-api-key': world.keys.alice }),
+    'the key of an own sandbox': async () => ({ 'x-session-api-key': await sessionKeyOf(alices) }),
+  };
+  const sessionKeyOf = async (name: string) => {
+    const found = (await world.cluster()).find(({ metadata }) => metadata.name === name);
+    return world.sandboxKeys.sessionKey(found?.metadata.uid ?? '');
+  };
+  const proxied = (id: string, path: string) => `/sandboxes/sbx-${id}/AGENT_SERVER${path}`;
+
+  it.each(Object.keys(shown).flatMap((what) => ['GET', 'POST', 'DELETE'].map((method) => [what, method] as const)))(
+    'with %s: %s',
+    async (what, method) => {
+      const headers = await shown[what]?.();
+      world.agent.seen.length = 0;
+      const timed = async (id: string) => {
+        const began = performance.now();
+        const got = await sent({ method, target: proxied(id, '/api/conversations/1'), headers: headers ?? {} });
+        return { ...comparable(got), isSlow: performance.now() - began > 500 };
+      };
+      const [ofNobody, ...ofBob] = await Promise.all([nobodys, ...states.map(idIn)].map(timed));
+      for (const got of ofBob) expect(got).toEqual(ofNobody);
+      expect(world.agent.seen).toEqual([]);
+    },
+  );
+
+  it('over WebSocket', async () => {
+    const headers = await shown['the key of an own sandbox']?.();
+    const refusal = (target: string) =>
+      new Promise((resolve) => {
+        const socket = new WebSocket(`ws://127.0.0.1:${world.port}${target}`, { headers: headers ?? {} });
+        socket.on('unexpected-response', (_request, response) => resolve([response.statusCode, Object.keys(response.headers).sort()]));
+        socket.on('open', () => resolve('open'));
+        socket.on('error', () => undefined);
+      });
+    world.agent.seen.length = 0;
+    const ofNobody = await refusal(proxied(nobodys, '/sockets/events/1'));
+    const ofBob = await Promise.all(states.map((state) => refusal(proxied(idIn(state), '/sockets/events/1'))));
+    for (const got of ofBob) expect(got).toEqual(ofNobody);
+    expect(world.agent.seen).toEqual([]);
+  });
+});

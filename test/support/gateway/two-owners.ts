@@ -1,0 +1,256 @@
+import { once } from 'node:events';
+import { Agent, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { HttpKubeClient } from '../../../src/kube/http-client.ts';
+import { Reflector } from '../../../src/kube/reflector.ts';
+import type { Indexers } from '../../../src/kube/store.ts';
+import { Transport } from '../../../src/kube/transport.ts';
+import type { Logger } from '../../../src/observability/logger.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import { apiKeys } from '../../../src/resources/api-key.ts';
+import { conversations, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
+import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
+import { apiVersion } from '../../../src/resources/group.ts';
+import type { KubeObject, ResourceDefinition } from '../../../src/resources/object.ts';
+import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
+import { sandboxes, SandboxCondition, type SandboxState } from '../../../src/resources/sandbox.ts';
+import { runApiServer, type RunningApiServer } from '../api-server.ts';
+import { eventually } from '../eventually.ts';
+import type { Secrets } from '../leaks.ts';
+import { recordingLogger } from '../recording-logger.ts';
+import { StubAgent } from './stub-agent.ts';
+
+export const owners = ['alice', 'bob'] as const;
+export type Owner = (typeof owners)[number];
+
+export interface Sent {
+  readonly method: string;
+  /** The request target, as it is. */
+  readonly target: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: Buffer | undefined;
+}
+export interface Got {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
+export const namespace = 'default';
+const time = '2026-01-01T00:00:00Z';
+const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: time });
+const hello = { role: 'user' as const, content: [{ type: 'text' as const, text: 'Hello' }], run: true };
+
+/** In an answer or a log these would be a leak, wherever they come from. */
+const canaries = { podIP: '127.0.0.3', masterKey: Buffer.from('a master key that nobody may see') } as const;
+
+/** A gateway on a real API server in memory, with resources of two owners in it, and an agent that some of their sandboxes lead to. */
+export class TwoOwners {
+  readonly server: RunningApiServer;
+  readonly client: HttpKubeClient;
+  readonly agent: StubAgent;
+  readonly gateway: Gateway;
+  readonly sandboxKeys = new SandboxKeys([canaries.masterKey]);
+  readonly metrics = createMetrics();
+  readonly log = recordingLogger();
+  readonly keys: Record<Owner, string> = { alice: '', bob: '' };
+  readonly caches: ReturnType<typeof cachesOf>;
+  readonly #transport: Transport;
+  readonly #connections = new Agent({ keepAlive: true });
+  port = 0;
+
+  private constructor(server: RunningApiServer, agent: StubAgent) {
+    this.server = server;
+    this.agent = agent;
+    const { logger } = this.log;
+    this.#transport = new Transport({
+      connection: { server: server.server.url, token: server.token },
+      clock: systemClock,
+      random: Math.random,
+      logger,
+    });
+    this.client = new HttpKubeClient({ transport: this.#transport });
+    this.caches = cachesOf(this.client, logger);
+    this.gateway = createGateway({
+      client: this.client,
+      namespace,
+      caches: this.caches,
+      keys: this.sandboxKeys,
+      host: '127.0.0.1',
+      port: 0,
+      publicUrl: 'https://agents.example',
+      legacyApi: true,
+      corsOrigins: ['https://ui.example'],
+      // Never reached: only for their headers.
+      rateLimits: { readsPerSecond: 1e6, writesPerSecond: 1e6 },
+      gitHosts: { github: 'https://git.example' },
+      clock: systemClock,
+      logger,
+      metrics: this.metrics,
+      version: '0.0.0-test',
+      graceMs: 500,
+    });
+  }
+
+  static async start(): Promise<TwoOwners> {
+    const world = new TwoOwners(await runApiServer(), await StubAgent.start(canaries.podIP));
+    await world.client.create(sandboxTemplates, {
+      apiVersion,
+      kind: 'SandboxTemplate',
+      metadata: { namespace, name: 'default' },
+      spec: {
+        podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } },
+        agent: { port: 8000, workingDir: '/workspace' },
+        storage: { size: '1Gi', retain: false },
+        startDeadline: '5m',
+      },
+    });
+    for (const owner of owners) {
+      world.keys[owner] = (await issueKey({ client: world.client, namespace, owner, description: `${owner}'s key` })).key;
+    }
+    for (const cache of Object.values(world.caches)) cache.start();
+    await Promise.all(Object.values(world.caches).map((cache) => cache.synced()));
+    ({ port: world.port } = await world.gateway.listen());
+    return world;
+  }
+
+  async stop(): Promise<void> {
+    this.#connections.destroy();
+    await this.gateway.close();
+    await Promise.all(Object.values(this.caches).map((cache) => cache.stop()));
+    await this.#transport.close();
+    await this.agent.stop();
+    await this.server.close();
+  }
+
+  /** What came back; undefined when nothing had after so many milliseconds. */
+  async send({ method, target, headers, body }: Sent, timeoutMs = 5000): Promise<Got | undefined> {
+    const signal = AbortSignal.timeout(timeoutMs);
+    try {
+      const request = httpRequest({ host: '127.0.0.1', port: this.port, method, path: target, agent: this.#connections, headers, signal });
+      // A server may answer and close before it has read everything.
+      request.on('error', () => undefined);
+      request.end(body);
+      const [response] = (await once(request, 'response', { signal })) as [AsyncIterable<Buffer> & Got & { readonly statusCode: number }];
+      const chunks: Buffer[] = [];
+      for await (const chunk of response) chunks.push(chunk);
+      return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) };
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      throw error;
+    }
+  }
+
+  /** A sandbox's state as the operator would store it. */
+  get running(): SandboxState {
+    return {
+      podName: 'pod',
+      podUID: 'pod-1',
+      podIP: canaries.podIP,
+      agentPort: this.agent.port,
+      conditions: [is(SandboxCondition.admitted), is(SandboxCondition.ready)],
+    };
+  }
+
+  async addSandbox(owner: Owner, name: string, status: SandboxState = this.running, replicas: 0 | 1 = 1): Promise<string> {
+    const { metadata } = await this.client.create(sandboxes, {
+      apiVersion,
+      kind: 'Sandbox',
+      metadata: { namespace, name },
+      spec: { owner, templateName: 'default', replicas },
+    });
+    await this.seen(this.caches.sandboxes, await this.client.mergePatch(sandboxes, namespace, name, { status }, { subresource: 'status' }));
+    return metadata.uid;
+  }
+
+  async addConversation(owner: Owner, name: string, status: ConversationStatus, spec: Partial<ConversationSpec> = {}): Promise<void> {
+    await this.client.create(conversations, {
+      apiVersion,
+      kind: 'Conversation',
+      metadata: { namespace, name },
+      spec: { owner, templateName: 'default', initialMessage: hello, title: `${owner}'s work`, ...spec },
+    });
+    const stored = await this.client.mergePatch(conversations, namespace, name, { status }, { subresource: 'status' });
+    await this.seen(this.caches.conversations, stored);
+  }
+
+  /** A conversation whose start is over, with the sandbox that it is in. */
+  async addPair(owner: Owner, id: string, status?: SandboxState, replicas?: 0 | 1): Promise<void> {
+    const sandboxUID = await this.addSandbox(owner, `sbx-${id}`, status, replicas);
+    await this.addConversation(owner, id, { ...ready, sandboxName: `sbx-${id}`, sandboxUID });
+  }
+
+  async addKey(owner: Owner, description: string): Promise<{ readonly name: string; readonly key: string }> {
+    const { key, resource } = await issueKey({ client: this.client, namespace, owner, description });
+    await this.seen(this.caches.apiKeys, resource);
+    return { name: resource.metadata.name, key };
+  }
+
+  /** What no log may hold, and no answer, but a sandbox's session key in its own field. Of the sandboxes that there are now. */
+  get secrets(): Secrets {
+    const uids = this.caches.sandboxes.store.list().map(({ metadata }) => metadata.uid);
+    return {
+      "alice's key": this.keys.alice,
+      "bob's key": this.keys.bob,
+      'master key': canaries.masterKey,
+      ...Object.fromEntries(uids.flatMap((uid) => Object.entries(this.#derived(uid)))),
+    };
+  }
+
+  /** What an answer may not hold either: where things are. */
+  get internals(): Secrets {
+    return { 'pod IP': canaries.podIP, 'API server': this.server.server.url, 'API token': this.server.token, folder: this.server.folder };
+  }
+
+  #derived(uid: string): Secrets {
+    const keys = this.sandboxKeys;
+    return {
+      [`session key of ${uid}`]: keys.sessionKey(uid),
+      [`secret key of ${uid}`]: keys.secretKey(uid),
+      [`bootstrap key of ${uid}`]: keys.bootstrapKey(uid),
+    };
+  }
+
+  /** Everything that is stored, of every kind. */
+  async cluster(): Promise<readonly KubeObject[]> {
+    const kinds = [conversations, sandboxes, sandboxTemplates, conversationQuotas, apiKeys] as readonly ResourceDefinition<KubeObject>[];
+    const lists = await Promise.all(kinds.map((kind) => this.client.list(kind)));
+    return lists.flatMap(({ items }) => items);
+  }
+
+  /** Resolves once the gateway knows this version or a later one. */
+  async seen<T extends KubeObject>(cache: Reflector<T>, { metadata }: KubeObject): Promise<void> {
+    const isThere = () =>
+      Number(cache.store.get(namespace, metadata.name)?.metadata.resourceVersion ?? 0) >= Number(metadata.resourceVersion);
+    if (!isThere()) await eventually(`${metadata.name} in the cache`, isThere);
+  }
+}
+
+export const ready: ConversationStatus = { start: { status: 'READY', transitions: [{ status: 'READY', time }] } };
+export const failed: ConversationStatus = {
+  start: { status: 'ERROR', transitions: [{ status: 'ERROR', time }], errorCode: 'AgentRefused', error: 'The agent refused it.' },
+};
+
+function cachesOf(client: HttpKubeClient, logger: Logger) {
+  const cache = <T extends KubeObject>(resource: ResourceDefinition<T>, indexers: Indexers<T> = {}) =>
+    new Reflector({
+      client,
+      resource,
+      namespace,
+      indexers,
+      clock: systemClock,
+      random: Math.random,
+      logger,
+    });
+  return {
+    conversations: cache(conversations, gatewayIndexers.conversations),
+    sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),
+    templates: cache(sandboxTemplates),
+    quotas: cache(conversationQuotas),
+    apiKeys: cache(apiKeys, gatewayIndexers.apiKeys),
+  };
+}
