@@ -34,7 +34,7 @@ afterAll(async () => {
 
 /** What it says in passing. */
 const harmless = new Set([
-  // Before it knows of any service, it looks for one beside itself.
+  // Of a local agent, which it looks for also while the only service is a cloud: at first, and while a sandbox is not RUNNING.
   ...['No backend is configured.', 'Checking your backend connection…'],
   ...['Creating conversation…', 'Sending...', 'Loading...', 'Thinking'],
   ...['Conversation title updated successfully', 'Conversation deleted successfully'],

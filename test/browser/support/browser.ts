@@ -41,7 +41,7 @@ export class Window {
 
   static async open({ firstPicture = 1 } = {}): Promise<Window> {
     const browser = await chromium.launch({
-      executablePath: process.env['CHROMIUM'] ?? 'chromium',
+      executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
       // Not by `page.route`, which answers preflights itself. Sandboxes have addresses of their own in 127.0.0.0/8.
       args: ['--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.*'],
     });
