@@ -1,7 +1,7 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test e2e simulate fuzz lint build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-ui e2e simulate fuzz lint build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -16,8 +16,11 @@ run: $(built) ## Start everything on this machine: control plane, operator, gate
 	@# A small young generation: 60 MiB less memory, and no slower at this size.
 	@exec node --max-semi-space-size=4 dist/main.js up
 
-test: $(built) lint ## Lint, types and every test that needs no cluster
+test: $(built) lint ## Lint, types and every test that needs neither cluster nor browser
 	npm test --silent
+
+test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)
+	@test/browser/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else started here; see test/e2e/run)
 	@test/e2e/run

@@ -36,6 +36,7 @@ import type { ProxyLimits } from './proxy/limits.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
+import { absentRoutes } from './v1/absent.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
 import { eventRoutes } from './v1/events.ts';
@@ -46,7 +47,6 @@ import { RecordTexts } from './v1/record-texts.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
-import { absentRoutes } from './v1/absent.ts';
 import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
@@ -173,8 +173,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...accountRoutes,
     ...keyRoutes(services),
     ...quotaRoutes(services),
-    ...settingsRoutes(services, gitHosts),
     ...absentRoutes,
+    ...settingsRoutes(services, gitHosts),
     ...gitRoutes({ hosts: gitHosts, directory: git }),
     ...legacyRoutes(services, search),
     conversationPage(),

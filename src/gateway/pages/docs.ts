@@ -6,7 +6,9 @@ type Operation = OpenApiDocument['paths'][string][string];
 
 const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
 
-/** A link where the schema has a name, a list of such, a type in a word, else all of it. */
+const isPlain = (value: unknown): boolean => typeof value !== 'object' || (Array.isArray(value) && value.every(isPlain));
+
+/** A link where the schema has a name, a list of such, one line where it is of one type, else all of it. */
 function schemaHtml(schema: JsonSchema): string {
   const { $ref: reference, type, items } = schema;
   if (typeof reference === 'string') {
@@ -14,8 +16,11 @@ function schemaHtml(schema: JsonSchema): string {
     return `<a href="#schema-${name}">${name}</a>`;
   }
   if (type === 'array' && typeof items === 'object' && items !== null && '$ref' in items) return `list of ${schemaHtml({ ...items })}`;
-  if (Object.keys(schema).every((key) => key === 'type' || key === 'description'))
-    return code(typeof type === 'string' ? type : 'anything');
+  const { type: _type, description: _description, ...rules } = schema;
+  if (Object.values(rules).every(isPlain)) {
+    const texts = Object.entries(rules).map(([rule, value]) => `${rule} ${Array.isArray(value) ? value.join(', ') : String(value)}`);
+    return code([typeof type === 'string' ? type : 'anything', ...texts].join('; '));
+  }
   return `<pre>${escapeHtml(JSON.stringify(schema, undefined, 2))}</pre>`;
 }
 

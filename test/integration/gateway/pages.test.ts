@@ -55,6 +55,14 @@ describe('pages', () => {
     for (const [, name] of html.matchAll(/href="#([^"]+)"/g)) expect(html).toContain(`id="${name ?? ''}"`);
   });
 
+  it('/docs says in one line what a parameter may be', async () => {
+    const { html } = await read('/docs');
+    const [, operation = ''] = /<details id="searchConversations">([^]*?)<h4>Answers/.exec(html) ?? [];
+    expect(operation).toContain('<code>integer; default 100; minimum 1; maximum 100</code>');
+    expect(operation).toMatch(/<code>string; [^<]*enum [^<]*, TITLE_DESC<\/code>/);
+    expect(operation).not.toContain('<pre>');
+  });
+
   it('/conversations/{id} is the same for everybody, whether there is one or not', async () => {
     const { html } = await read(`/conversations/${id}`);
     expect((await read(`/conversations/${newUuid(Date.now())}`)).html).toBe(html);

@@ -1,0 +1,13 @@
+import type { Config } from 'jest';
+import base from '../../jest.config.ts';
+
+const config: Config = {
+  ...base,
+  rootDir: '../..',
+  testMatch: ['<rootDir>/test/browser/**/*.browser.ts'],
+  // A browser and all that it looks at need both cores.
+  maxWorkers: 1,
+  testTimeout: 60_000,
+};
+
+export default config;

@@ -1,0 +1,101 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { unexpected, type Fault } from './exceptions.ts';
+
+const pictures = fileURLToPath(new URL('../../../artifacts/ui/', import.meta.url));
+
+/** Writes what the page says in passing to the console, as it would be read out; errors among it, which are gone after some seconds. */
+const announce = `new MutationObserver((changes) => {
+  for (const { addedNodes } of changes)
+    for (const node of addedNodes)
+      if (node.nodeType === 1)
+        for (const said of [node, ...node.querySelectorAll('*')])
+          if (['status', 'alert'].includes(said.getAttribute('role')) && said.innerText.trim() !== '') console.info('announced: ' + said.innerText.trim());
+}).observe(document, { childList: true, subtree: true });`;
+
+export interface Socket {
+  readonly url: string;
+  readonly sent: string[];
+  readonly received: string[];
+  open: boolean;
+}
+
+/** A page in a browser of its own, which can reach this machine and nothing else, and what went wrong in it. */
+export class Window {
+  readonly page: Page;
+  readonly sockets: Socket[] = [];
+  readonly announced: string[] = [];
+  /** Addresses outside of this machine that the page has asked for. */
+  readonly outside = new Set<string>();
+  readonly #browser: Browser;
+  readonly #faults: Fault[] = [];
+  #pictures: number;
+
+  private constructor(browser: Browser, page: Page, firstPicture: number) {
+    this.#browser = browser;
+    this.page = page;
+    this.#pictures = firstPicture;
+  }
+
+  static async open({ firstPicture = 1 } = {}): Promise<Window> {
+    const browser = await chromium.launch({
+      executablePath: process.env['CHROMIUM'] ?? '/usr/bin/chromium',
+      // Not by `page.route`, which answers preflights itself. Sandboxes have addresses of their own in 127.0.0.0/8.
+      args: ['--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.*'],
+    });
+    const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: 'en-US' });
+    context.setDefaultTimeout(20_000);
+    await context.addInitScript(announce);
+    const page = await context.newPage();
+    const window = new Window(browser, page, firstPicture);
+    window.#watch();
+    return window;
+  }
+
+  close(): Promise<void> {
+    return this.#browser.close();
+  }
+
+  /** What a person sees now, as `artifacts/ui/NN-name.png`. */
+  async picture(name: string, options: { readonly fullPage?: boolean } = {}): Promise<void> {
+    const number = String(this.#pictures++).padStart(2, '0');
+    mkdirSync(pictures, { recursive: true });
+    await this.page.screenshot({ path: join(pictures, `${number}-${name.replaceAll(/\W+/g, '-')}.png`), ...options });
+  }
+
+  /** What has gone wrong since the last call and is in no list of what may. */
+  faults(): readonly string[] {
+    return unexpected(this.#faults.splice(0)).map(({ what, url }) => `${what} ${url}`);
+  }
+
+  #watch(): void {
+    const { page } = this;
+    page.on('console', (message) => {
+      const text = message.text();
+      if (text.startsWith('announced: ')) this.announced.push(text.slice('announced: '.length));
+      // Of a request, below.
+      else if (message.type() === 'error' && !text.startsWith('Failed to load resource:'))
+        this.#faults.push({ what: `console: ${text}`, url: message.location().url });
+    });
+    page.on('pageerror', (error) => this.#faults.push({ what: `thrown: ${error.message}`, url: page.url() }));
+    page.on('request', (request) => {
+      const { hostname, protocol } = new URL(request.url());
+      if (protocol.startsWith('http') && !/^127(\.\d+){3}$/.test(hostname)) this.outside.add(hostname);
+    });
+    page.on('requestfailed', (request) =>
+      this.#faults.push({ what: `${request.method()} ${request.failure()?.errorText ?? 'failed'}`, url: request.url() }),
+    );
+    page.on('response', (response) => {
+      if (response.status() >= 400) this.#faults.push({ what: `${response.request().method()} ${response.status()}`, url: response.url() });
+    });
+    page.on('websocket', (webSocket) => {
+      const socket: Socket = { url: webSocket.url(), sent: [], received: [], open: true };
+      this.sockets.push(socket);
+      webSocket.on('framesent', ({ payload }) => socket.sent.push(String(payload)));
+      webSocket.on('framereceived', ({ payload }) => socket.received.push(String(payload)));
+      webSocket.on('close', () => (socket.open = false));
+    });
+  }
+}

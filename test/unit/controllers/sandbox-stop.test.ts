@@ -1,0 +1,106 @@
+import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
+import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
+import { IndexedStore } from '../../../src/kube/store.ts';
+import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../../src/resources/core.ts';
+import { sandboxes, viewOfSandbox, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
+import { aClaim, aRunningPod, aSandbox, aTemplate, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
+import { FakeKubeClient } from '../../support/fake-kube-client.ts';
+import { recordingLogger } from '../../support/recording-logger.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+/** An agent whose runs stand one question after they were interrupted. */
+class BusyAgent extends OpenHandsClient {
+  readonly asked: string[] = [];
+  #runs: string[] = ['c1', 'c2'];
+  #next = this.#runs;
+
+  override probe = () => Promise.resolve('ready' as const);
+  override runningConversations = () => {
+    const now = this.#runs;
+    this.#runs = this.#next;
+    return Promise.resolve(now);
+  };
+  override interrupt = (_endpoint: unknown, id: string) => {
+    this.asked.push(id);
+    this.#next = this.#next.filter((run) => run !== id);
+    return Promise.resolve();
+  };
+}
+
+const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
+const running: SandboxState = {
+  conditions: [admitted, condition('Ready', 'True', 'Running')],
+  ...{ observedGeneration: 1, replicas: 1, masterKeyId: keys.currentKeyId, agentRuns: 1, agentPort: 8000 },
+  ...{ containerID: 'process://1', lastContainerID: 'process://1', podIP: '127.70.0.1', activeSince: later(-60_000) },
+};
+const resumed = (status: SandboxState): Sandbox => {
+  const sandbox = aSandbox({ status });
+  return { ...sandbox, metadata: { ...sandbox.metadata, generation: 3 } };
+};
+const byOwner: SandboxState = {
+  ...running,
+  conditions: [admitted, condition('Ready', 'False', 'User')],
+  ...{ observedGeneration: 2, pausedAt: noon, lastStop: { reason: 'User', agentRuns: 1 }, lastOwnerStop: 1 },
+};
+
+/** Reconciles until nothing more is to be done at once; says every phase on the way. */
+async function settle(sandbox: Sandbox, agent: BusyAgent) {
+  const client = new FakeKubeClient();
+  const clock = new VirtualClock(noonMs);
+  client.put(sandboxes, sandbox);
+  client.put(pods, aRunningPod(sandbox));
+  client.put(persistentVolumeClaims, aClaim(sandbox));
+  const templates = new IndexedStore<SandboxTemplate>();
+  templates.set(aTemplate());
+  const cached = async <T extends Sandbox | Pod | PersistentVolumeClaim>(resource: Parameters<typeof client.list<T>>[0]) => {
+    const store = new IndexedStore<T>();
+    for (const object of (await client.list(resource)).items) store.set(object);
+    return store;
+  };
+  const phases = [];
+  for (let round = 0; round < 10; round++) {
+    const stores = {
+      sandboxes: await cached<Sandbox>(sandboxes),
+      pods: await cached<Pod>(pods),
+      claims: await cached<PersistentVolumeClaim>(persistentVolumeClaims),
+      templates,
+    };
+    phases.push(viewOfSandbox(stores.sandboxes.get('default', 'sbx-1')).phase);
+    const reconciler = new SandboxReconciler({
+      ...{ client, stores, agent, clock, keys, logger: recordingLogger().logger },
+      podCreations: new PodCreations(clock),
+      events: { record: () => undefined },
+    });
+    const result = await reconciler.reconcile({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
+    if (result?.requeueAfterMs === undefined) break;
+    await clock.advance(result.requeueAfterMs);
+  }
+  return { phases, status: (await client.get(sandboxes, 'default', 'sbx-1')).status };
+}
+
+describe('a pause by its owner that is taken back', () => {
+  it.each<[string, Sandbox]>([
+    ['before anybody has seen it', resumed(running)],
+    ['before anybody has looked what runs', resumed(byOwner)],
+  ])('%s cuts what runs, and stands before the sandbox is RUNNING', async (_case, sandbox) => {
+    const agent = new BusyAgent({});
+    const { phases, status } = await settle(sandbox, agent);
+    await agent.close();
+    expect([...new Set(agent.asked)]).toEqual(['c1', 'c2']);
+    expect(new Set(phases)).toEqual(new Set(['STARTING']));
+    expect(status).toMatchObject({ phase: 'RUNNING', interrupted: ['c1', 'c2'], lastOwnerStop: 1, agentRuns: 2, observedGeneration: 3 });
+    expect(status?.pausedAt).toBeUndefined();
+  });
+
+  it('cuts nothing that runs after a pause by the quota was taken back', async () => {
+    const agent = new BusyAgent({});
+    const { lastOwnerStop: _none, ...byQuota } = { ...byOwner, lastStop: { reason: 'Quota', agentRuns: 1 } };
+    const { status } = await settle(aSandbox({ status: byQuota }), agent);
+    await agent.close();
+    expect(agent.asked).toEqual([]);
+    expect(status).toMatchObject({ phase: 'RUNNING', agentRuns: 2 });
+  });
+});
