@@ -15,6 +15,7 @@ import { addRoutes } from './app/router.ts';
 import { closeServer, createHttpServer, limitRequestTime, listenOn } from './app/server.ts';
 import type { Services } from './app/services.ts';
 import { Authenticator } from './auth/authenticate.ts';
+import { KeyUse } from './auth/key-use.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
@@ -185,7 +186,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
   const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
-  addRoutes(app, { routes, authenticator, isSynced, limits, load, clientAddress, logger, opensSession: agents.opensSession });
+  const keyUse = new KeyUse({ client, cache: caches.apiKeys, namespace, clock, logger });
+  addRoutes(app, { routes, authenticator, keyUse, isSynced, limits, load, clientAddress, logger, opensSession: agents.opensSession });
   const server = createHttpServer(
     {
       request: (request, response) => {
@@ -212,7 +214,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     streams.close();
     await closeServer(server, clock, graceMs);
     load.stop();
-    await Promise.all([agents.close(), events.close()]);
+    await Promise.all([agents.close(), events.close(), keyUse.stop()]);
     for (const feed of Object.values(feeds)) feed.close();
   };
   return {
@@ -227,6 +229,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         throw error;
       }
       load.start();
+      keyUse.start();
       return { port };
     },
     close: () => (closing ??= close()),
