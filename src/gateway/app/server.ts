@@ -11,6 +11,8 @@ import { refuseConnection, sendProblem } from './send-problem.ts';
 /** Against clients that send slowly on purpose. The second is not for what is proxied: an upload may take longer, and has a limit of its own. */
 const headersTimeoutMs = 10_000;
 const requestTimeoutMs = 60_000;
+/** Of one event of a response, before the runtime warns. */
+const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
 /** Longer than the idle time of common load balancers, so that it is they who close a connection that nothing is on. */
 const keepAliveTimeoutMs = 75_000;
@@ -67,6 +69,8 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
     },
     (request, response) => {
       const { socket } = request;
+      // A pipeline into it adds seven for its close to those of limits, logs and the load: no leak.
+      response.setMaxListeners(maxListeners);
       const state = states.get(socket) ?? { underWay: 0, last: response, isOver: false };
       states.set(socket, state);
       state.underWay += 1;
