@@ -1,9 +1,11 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto';
 
 type Purpose = 'session' | 'secret' | 'bootstrap';
 
 /** Enough that guessing is out of the question, and what a random 256 bit key in base64 has at least. */
 const minMasterKeyBytes = 32;
+/** Session keys that are remembered, some 200 bytes each: every answer about a sandbox that runs has one. */
+const maxRemembered = 20_000;
 
 /**
  * The keys of a sandbox's agent, derived from a master key and the sandbox's uid: stored nowhere, and the same on every replica.
@@ -13,7 +15,8 @@ const minMasterKeyBytes = 32;
  * that time, not a secret) and hands it in here; putting a new master key in front changes the keys of new sandboxes only.
  */
 export class SandboxKeys {
-  #masterKeys: ReadonlyMap<string, Buffer> = new Map();
+  #masterKeys: ReadonlyMap<string, KeyObject> = new Map();
+  readonly #sessionKeys = new Map<string, string>();
   #currentKeyId = '';
 
   /** The first master key is the current one, the others are those that living sandboxes were made under. */
@@ -33,13 +36,20 @@ export class SandboxKeys {
     if (masterKeys.some(({ length }) => length < minMasterKeyBytes)) {
       throw new Error(`a master key has to have at least ${minMasterKeyBytes} bytes`);
     }
-    this.#masterKeys = new Map(masterKeys.map((key) => [keyIdOf(key), key]));
+    this.#masterKeys = new Map(masterKeys.map((key) => [keyIdOf(key), createSecretKey(key)]));
+    this.#sessionKeys.clear();
     this.#currentKeyId = keyIdOf(current);
   }
 
   /** What clients show to the agent in `X-Session-API-Key`. Throws when `keyId` names no master key that is known. */
   sessionKey(sandboxUid: string, keyId = this.currentKeyId): string {
-    return this.#derive(sandboxUid, 'session', keyId);
+    const id = `${keyId}/${sandboxUid}`;
+    const known = this.#sessionKeys.get(id);
+    if (known !== undefined) return known;
+    const key = this.#derive(sandboxUid, 'session', keyId);
+    if (this.#sessionKeys.size >= maxRemembered) this.#sessionKeys.clear();
+    this.#sessionKeys.set(id, key);
+    return key;
   }
 
   /** What the agent encrypts secrets in its files with. */

@@ -5,4 +5,4 @@ export class CommandError extends Error {
 
 /** The code of a system error (ENOENT, EADDRINUSE, …), or undefined. */
 export const systemCodeOf = (error: unknown): string | undefined =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : undefined;

@@ -10,6 +10,7 @@ import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { sandboxes } from '../resources/sandbox.ts';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { gatewaySettings } from './gateway-settings.ts';
+import { gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
@@ -49,6 +50,7 @@ export async function gateway(version: string): Promise<void> {
     host: config.HOST,
     port: config.PORT,
     ...gatewaySettings(config),
+    ...gitDirectory(config, runtime, stack),
     drainMs: config.DRAIN_SECONDS * 1000,
     clock: runtime.clock,
     logger,

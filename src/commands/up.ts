@@ -22,6 +22,7 @@ import { defaultQuota } from './default-quota.ts';
 import { defaultTemplate, referenceAgentImage } from './default-template.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { gatewaySettings } from './gateway-settings.ts';
+import { gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
@@ -154,6 +155,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
+    ...gitDirectory(config, runtime, stack),
     clock: runtime.clock,
     logger,
     metrics,

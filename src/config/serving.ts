@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { addressRanges } from './address-range.ts';
-import { listOf } from './environment.ts';
+import { flag, listOf, seconds } from './environment.ts';
 
 const isOrigin = (text: string): boolean => text === '*' || (/^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text);
 
@@ -12,6 +12,12 @@ const leastReads = 20;
 
 /** Of whoever serves REST. */
 export const serving = {
+  /** Whether git hosts are asked for a repository before a start is accepted, and for branches. */
+  GIT_CHECK: flag(true),
+  /** How long they may take, in all; then the start is accepted without them. */
+  GIT_CHECK_SECONDS: seconds(5).refine((value) => value <= 30, 'must be at most 30'),
+  /** A folder with a file for each credential: PROVIDER is everybody's, PROVIDER.OWNER that of one owner. By default there are none. */
+  GIT_CREDENTIALS_DIR: z.string().optional(),
   /** Pages of which origins may use the service from a browser; `*` allows all, none by default. */
   CORS_ORIGINS: listOf(isOrigin, 'must be * or an origin like https://agents.example.com, without a path'),
   /** Whose X-Forwarded-For is believed: addresses, ranges like 10.0.0.0/8, loopback, linklocal, uniquelocal. By default nobody's. */

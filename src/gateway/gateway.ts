@@ -39,9 +39,12 @@ import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
+import { RecordTexts } from './v1/record-texts.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
+import { absentRoutes } from './v1/absent.ts';
+import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
 
@@ -77,7 +80,7 @@ export interface GatewayOptions {
   readonly trustedProxies?: readonly string[];
   /** Provider → base URL, the default one first; by default none. */
   readonly gitHosts?: GitHosts;
-  /** Finds repositories and branches; by default whatever is typed. */
+  /** Knows repositories and branches; by default whatever is typed is taken to exist. Closed by the caller. */
   readonly gitDirectory?: GitDirectory;
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
   readonly drainMs?: number;
@@ -114,6 +117,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
     apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
   };
+  const { gitHosts = {} } = options;
+  const git = options.gitDirectory ?? typedNames(gitHosts);
   const streams = new OpenStreams();
   const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const events = new AgentEvents();
@@ -146,12 +151,14 @@ export function createGateway(options: GatewayOptions): Gateway {
     streams,
     keys: options.keys,
     events,
+    git,
   };
-  const { gitHosts = {} } = options;
+  const texts = new RecordTexts(services);
+  const search = new ConversationSearch();
   const began = clock.monotonic();
   const documented = [
-    ...conversationRoutes(services),
-    ...startTaskRoutes(services),
+    ...conversationRoutes(services, texts, search),
+    ...startTaskRoutes(services, texts, search),
     ...eventRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),
@@ -160,8 +167,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...keyRoutes(services),
     ...quotaRoutes(services),
     ...settingsRoutes(services, gitHosts),
-    ...gitRoutes({ hosts: gitHosts, directory: options.gitDirectory ?? typedNames(gitHosts) }),
-    ...legacyRoutes(services),
+    ...absentRoutes,
+    ...gitRoutes({ hosts: gitHosts, directory: git }),
+    ...legacyRoutes(services, search),
     conversationPage(),
     ...healthRoutes({
       isReady: () => closing === undefined && isSynced(),

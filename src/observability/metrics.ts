@@ -102,6 +102,12 @@ export function createMetrics(registry: Registry = new Registry()) {
       labelNames: ['outcome', 'code'] as const,
       registers,
     }),
+    gitChecks: new Counter({
+      name: name('git_checks_total'),
+      help: 'Repositories asked for before a start was accepted, by result: granted, denied, unknown (the host could not be asked).',
+      labelNames: ['result'] as const,
+      registers,
+    }),
     quotaSlots: new Gauge({
       name: name('quota_slots'),
       help: 'Sandboxes as quotas see them: active (they take a slot), waiting (for one), paused (by a quota, to come back).',

@@ -110,6 +110,13 @@ const pausingReasons: ReadonlySet<string> = new Set([
 ]);
 export const isPausingReason = (reason: string): boolean => pausingReasons.has(reason);
 
+/**
+ * It has been paused and resumed, and its controller has not looked since: of its spec nothing but `replicas` can change, so the
+ * second change took back the first. What ran then is still to be stopped.
+ */
+export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
+  spec.replicas === 1 && status?.observedGeneration !== undefined && metadata.generation - status.observedGeneration >= 2;
+
 export interface SandboxView {
   readonly phase: SandboxStatus;
   readonly reason: string;
@@ -141,6 +148,8 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
     };
   }
   const ready = findCondition(conditions, SandboxCondition.ready);
+  if (ready?.status === 'True' && pausedUnseen(sandbox))
+    return { phase: 'STARTING', reason: SandboxReason.waitingForAgent, message: 'Coming back from a pause.' };
   if (ready?.status === 'True') return { phase: 'RUNNING', reason: SandboxReason.running, message: ready.message };
   return { phase: 'STARTING', reason: ready?.reason ?? SandboxReason.waitingForPod, message: ready?.message ?? 'Starting.' };
 }

@@ -11,11 +11,13 @@ const token = 'a-token';
 
 export interface ApiServer {
   readonly connection: Connection;
+  /** A file for programs of their own. */
+  readonly kubeconfig: string;
   readonly client: HttpKubeClient;
   close(): Promise<void>;
 }
 
-export function connectTo(connection: Connection): Omit<ApiServer, 'close'> & { close(): Promise<void> } {
+export function connectTo(connection: Connection): Omit<ApiServer, 'kubeconfig'> {
   const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger, deadlineMs: 60_000 });
   return { connection, client: new HttpKubeClient({ transport }), close: () => transport.close() };
 }
@@ -23,10 +25,13 @@ export function connectTo(connection: Connection): Omit<ApiServer, 'close'> & { 
 /** The embedded API server in a process of its own, with its state in memory, or in a file with every commit on disk. */
 export async function startApiServer(storage: 'memory' | 'file'): Promise<ApiServer> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-'));
-  const child = startChild('../faults/embedded-process.ts', [storage === 'memory' ? storage : join(folder, 'state.db'), '0', token]);
+  const kubeconfig = join(folder, 'kubeconfig');
+  const state = storage === 'memory' ? storage : join(folder, 'state.db');
+  const child = startChild('../faults/embedded-process.ts', [state, '0', token, kubeconfig]);
   const connected = connectTo({ server: `http://127.0.0.1:${await child.line()}`, token });
   return {
     ...connected,
+    kubeconfig,
     close: async () => {
       await connected.close();
       await child.close();

@@ -2,45 +2,85 @@ import { connect, type Socket } from 'node:net';
 import { once } from 'node:events';
 
 export interface Load {
+  /** Answers of 2xx. */
   readonly requestsPerSecond: number;
-  /** Milliseconds. */
+  /** Milliseconds, of answers of 2xx. */
   readonly latencies: readonly number[];
+  /** The same of those with 503. */
+  readonly refusals: readonly number[];
+  /** What the load tool itself, which is this process, has used of one processor: 0 to 1. */
+  readonly ownShare: number;
+}
+
+export interface LoadOptions {
+  readonly port: number;
+  /** The whole request, as it goes over the wire; or one for each turn. */
+  readonly request: string | ((turn: number) => string);
+  readonly connections: number;
+  readonly durationMs: number;
+  /** Whether 503 is an answer too; else, as anything but 2xx, it ends the load. */
+  readonly mayRefuse?: boolean;
 }
 
 const headEnd = '\r\n\r\n';
+const okStatus = 2;
+const refusedStatus = '503';
 
-/** The length of the response that a buffer begins with; undefined while it is not whole. */
-function responseLength(bytes: Buffer): number | undefined {
-  const end = bytes.indexOf(headEnd);
-  if (end < 0) return undefined;
-  const head = bytes.toString('latin1', 0, end);
-  if (!head.startsWith('HTTP/1.1 2')) throw new Error(head);
-  const length = end + headEnd.length + Number(/content-length: (\d+)/i.exec(head)?.[1]);
-  return bytes.length >= length ? length : undefined;
+/** Reads answers that say their length, without keeping what is in them. */
+class AnswerReader {
+  #rest: Buffer = Buffer.alloc(0);
+  #left = 0;
+  head = '';
+
+  /** Whether the answer to the one request under way is whole now. */
+  read(chunk: Buffer): boolean {
+    if (this.#left > 0) {
+      this.#left -= chunk.length;
+      return this.#left === 0;
+    }
+    const bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    const end = bytes.indexOf(headEnd);
+    if (end < 0) {
+      this.#rest = bytes;
+      return false;
+    }
+    this.#rest = Buffer.alloc(0);
+    this.head = bytes.toString('latin1', 0, end);
+    const length = /content-length: (\d+)/i.exec(this.head)?.[1];
+    if (length === undefined) throw new Error(`an answer without a length: ${this.head}`);
+    this.#left = Number(length) - (bytes.length - end - headEnd.length);
+    return this.#left === 0;
+  }
 }
 
-/** Sends one and the same request again and again over so many connections, each after the answer to the one before. */
-export async function load(options: { port: number; request: string; connections: number; durationMs: number }): Promise<Load> {
-  const { port, request, connections, durationMs } = options;
+/**
+ * Sends requests over so many connections, each after the answer to the one before. No more than that: what a full HTTP client does for
+ * each request would take the half of two cores that the product should have.
+ */
+export async function load({ port, request, connections, durationMs, mayRefuse = false }: LoadOptions): Promise<Load> {
   const latencies: number[] = [];
+  const refusals: number[] = [];
+  const textOf = typeof request === 'string' ? () => request : request;
+  let turn = 0;
+  const usageBefore = process.cpuUsage();
   const began = performance.now();
   const worker = async () => {
     const socket: Socket = connect(port, '127.0.0.1').setNoDelay(true);
     await once(socket, 'connect');
     await new Promise<void>((resolve, reject) => {
+      const reader = new AnswerReader();
       let sentMs = 0;
-      let rest: Buffer = Buffer.alloc(0);
       const send = () => {
         sentMs = performance.now();
-        socket.write(request);
+        socket.write(textOf(turn++), 'latin1');
       };
       socket.on('data', (chunk: Buffer) => {
-        rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
-        const length = responseLength(rest);
-        if (length === undefined) return;
-        rest = rest.subarray(length);
+        if (!reader.read(chunk)) return;
         const nowMs = performance.now();
-        latencies.push(nowMs - sentMs);
+        const status = reader.head.slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length);
+        if (Number(status[0]) === okStatus) latencies.push(nowMs - sentMs);
+        else if (mayRefuse && status === refusedStatus) refusals.push(nowMs - sentMs);
+        else reject(new Error(reader.head));
         if (nowMs - began < durationMs) send();
         else socket.end(() => resolve());
       });
@@ -50,5 +90,12 @@ export async function load(options: { port: number; request: string; connections
     });
   };
   await Promise.all(Array.from({ length: connections }, worker));
-  return { requestsPerSecond: (latencies.length * 1000) / (performance.now() - began), latencies };
+  const elapsedMs = performance.now() - began;
+  const { user, system } = process.cpuUsage(usageBefore);
+  return {
+    requestsPerSecond: (latencies.length * 1000) / elapsedMs,
+    latencies,
+    refusals,
+    ownShare: (user + system) / 1000 / elapsedMs,
+  };
 }

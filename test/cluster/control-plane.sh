@@ -93,10 +93,12 @@ control_plane() {
     --kubelet-client-certificate "$state/pki/admin.crt" --kubelet-client-key "$state/pki/admin.key" \
     --kubelet-preferred-address-types InternalIP
   await apiserver 60 "the API server is ready" kubectl get --raw /readyz
-  # Only now: it ends when it may not read what it needs, and its rights are written by the API server.
+  # Only now: it ends when it may not read what it needs, and its rights are written by the API server. After an outage of the API server it
+  # may take 40 s until it asks again; by its default of 50 s it would give up the only node then, whose lease it has not seen renewed.
   start controller-manager "$kube" kube-controller-manager --kubeconfig "$state/controller-manager.kubeconfig" \
     --authentication-kubeconfig "$state/controller-manager.kubeconfig" --authorization-kubeconfig "$state/controller-manager.kubeconfig" \
     --bind-address 127.0.0.1 --secure-port "$port_controller_manager" --leader-elect=false --use-service-account-credentials \
+    --node-monitor-grace-period 80s \
     --service-account-private-key-file "$state/pki/sa.key" --root-ca-file "$state/pki/ca.crt" \
     --cluster-signing-cert-file "$state/pki/ca.crt" --cluster-signing-key-file "$state/pki/ca.key" --enable-hostpath-provisioner
   # The sign that its controllers work; no pod can be created before.

@@ -100,6 +100,8 @@ failSwapOn: false
 makeIPTablesUtilChains: false
 containerRuntimeEndpoint: unix://$state/containerd.sock
 podLogsDir: $state/podlogs
+# Renewed every 2 s: see the controller-manager's --node-monitor-grace-period.
+nodeLeaseDurationSeconds: 8
 evictionHard: { memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1% }
 YAML
   sysctl -qw net.ipv4.ip_forward=1

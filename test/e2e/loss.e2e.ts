@@ -103,7 +103,7 @@ describe('a sandbox whose pod is lost', () => {
     const before = await up.k(`get pod,pvc ${sandbox} -o jsonpath={.items[*].metadata.uid}`);
 
     await crash('kubelet');
-    // After 50 s the control plane gives the node up, and with it the gateways, which are on it too.
+    // After 80 s (50 s by default) the control plane gives the node up, and with it the gateways, which are on it too.
     const reason = () => up.k(`get sandbox ${sandbox} -o jsonpath={.status.reason}`);
     await eventually('the sandbox to say why', async () => (await reason()) === 'NodeLost', 180_000);
     // Its pod is still there, told to go by nobody who could see to it.

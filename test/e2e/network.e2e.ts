@@ -103,6 +103,13 @@ describe('the network policy of sandboxes', () => {
   });
 });
 
+it('the network policy of the gateway opens the git server that it asks for repositories, that of the operator does not', async () => {
+  const opened = async (component: string) => (await policy(namespace, component)).spec.egress.flatMap(({ to = [] }) => to);
+  const gitServer = { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } };
+  expect(await opened('gateway')).toContainEqual(gitServer);
+  expect(await opened('operator')).not.toContainEqual(gitServer);
+});
+
 describe.each(['operator', 'gateway'])('the network policy of the %s', (component) => {
   it('means its pods, in both directions, and lets them reach sandboxes', async () => {
     const { spec } = await policy(namespace, component);

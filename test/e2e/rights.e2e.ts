@@ -56,6 +56,12 @@ const aPod = JSON.stringify({
     containers: [{ name: 'a', image: 'a', securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } } }],
   },
 });
+const aKey = JSON.stringify({
+  apiVersion: 'conversation-operator.dev/v1alpha1',
+  kind: 'ApiKey',
+  metadata: { name: 'key-none' },
+  spec: { owner: 'nobody', sha256: 'a'.repeat(64) },
+});
 
 /** What nobody may, whatever it is needed for. */
 const forbidden: readonly Call[] = [
@@ -72,7 +78,7 @@ const forbidden: readonly Call[] = [
   ['POST', `${core}/pods/none/exec?command=ls`],
   ['GET', `${core}/pods/none/log`],
   ['POST', `${core}/serviceaccounts/default/token`, '{}'],
-  ['POST', `${ours}/apikeys?dryRun=All`, '{}'],
+  ['PATCH', `${ours}/apikeys/none`, '{}'],
   ['PATCH', `${ours}/sandboxtemplates/default?dryRun=All`, '{}'],
   ['PATCH', `${ours}/conversationquotas/default?dryRun=All`, '{}'],
   ['POST', `/apis/rbac.authorization.k8s.io/v1/namespaces/${facts.sandboxes}/rolebindings?dryRun=All`, '{}'],
@@ -93,12 +99,14 @@ const allowed: Readonly<Record<Component, readonly Call[]>> = {
     ['GET', `${ours}/conversations`],
     ['GET', `${ours}/sandboxes`],
     ['GET', `${ours}/apikeys`],
+    ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['GET', `${ours}/conversationquotas`],
   ],
 };
 const notOfTheOther: Readonly<Record<Component, readonly Call[]>> = {
   operator: [
     ['GET', `${ours}/apikeys`],
+    ['POST', `${ours}/apikeys?dryRun=All`, aKey],
     ['DELETE', `${ours}/conversations/none`],
     ['DELETE', `${ours}/sandboxes/none`],
     ['PATCH', `${ours}/conversations/none`, '{}'],

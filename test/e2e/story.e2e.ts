@@ -125,23 +125,30 @@ describe('a repository', () => {
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   }, 90_000);
 
-  it.each([
-    ['a branch that does not exist', { selected_repository: 'acme/shop', selected_branch: 'none' }, 'BranchNotFound'],
-    ['a name that does not exist', { selected_repository: 'acme/none' }, 'RepositoryUnavailable'],
-  ])(
-    'ends the start in ERROR when it has %s',
-    async (_sentence, body, code) => {
-      const task = await up.over((await up.start('Hello.', body)).id, readyMs);
-      expect(task).toMatchObject({ status: 'ERROR', app_conversation_id: null, error: expect.stringMatching(/\w/) as string });
-      const [name] = (
-        await up.k('get conversations -o jsonpath={range.items[?(@.status.start.status=="ERROR")]}{.metadata.name},{end}')
-      ).split(',');
-      expect(await up.k(`get conversation ${name ?? ''} -o jsonpath={.status.start.errorCode}`)).toBe(code);
-      await up.call('DELETE', `/api/v1/app-conversations/${name ?? ''}`);
-      await eventually('it to be gone', async () => (await up.k(`get conversation ${name ?? ''} --ignore-not-found`)) === '');
-    },
-    90_000,
-  );
+  it('is refused when it has a name that does not exist, and leaves nothing', async () => {
+    expect(await up.call('POST', '/api/v1/app-conversations', { ...saying('Hello.'), selected_repository: 'acme/none' })).toMatchObject({
+      status: 403,
+      body: { code: 'repository-access-denied' },
+    });
+    expect(await up.k('get conversations -o jsonpath={.items[*].spec.repository.name}')).not.toContain('acme/none');
+  });
+
+  it('is found by the branches that it has', async () => {
+    const { status, body } = await up.call('GET', '/api/v1/git/branches/search?provider=github&repository=acme/shop&query=');
+    expect({ status, body }).toMatchObject({ status: 200, body: { items: [{ name: 'main' }, { name: 'feature' }] } });
+  });
+
+  it('ends the start in ERROR when it has no such branch', async () => {
+    const body = { selected_repository: 'acme/shop', selected_branch: 'none' };
+    const task = await up.over((await up.start('Hello.', body)).id, readyMs);
+    expect(task).toMatchObject({ status: 'ERROR', app_conversation_id: null, error: expect.stringMatching(/\w/) as string });
+    const [name] = (
+      await up.k('get conversations -o jsonpath={range.items[?(@.status.start.status=="ERROR")]}{.metadata.name},{end}')
+    ).split(',');
+    expect(await up.k(`get conversation ${name ?? ''} -o jsonpath={.status.start.errorCode}`)).toBe('BranchNotFound');
+    await up.call('DELETE', `/api/v1/app-conversations/${name ?? ''}`);
+    await eventually('it to be gone', async () => (await up.k(`get conversation ${name ?? ''} --ignore-not-found`)) === '');
+  }, 90_000);
 });
 
 describe('a start', () => {

@@ -85,6 +85,18 @@ describe('a conversation', () => {
     await up.call('DELETE', `/api/v1/app-conversations/${id}`);
   }, 60_000);
 
+  it('stops a run also when its sandbox is resumed at once, as the official web UI does, and goes on when the agent is told to', async () => {
+    const { id, sandbox } = await started('```sh\necho begun; sleep 30\n```\n```sh\necho after > after.txt\n```');
+    const { conversation_url: url, session_api_key: sessionKey } = await up.reaches(id, { execution_status: 'running' });
+    await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
+    await up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`);
+    expect(await up.reaches(id, { execution_status: 'paused', sandbox_status: 'RUNNING' })).toMatchObject({ conversation_url: url });
+    const run = await fetch(`${String(url)}/run`, { method: 'POST', headers: { 'X-Session-API-Key': String(sessionKey) } });
+    expect(run.status).toBe(200);
+    await up.reaches(id, { execution_status: 'finished' });
+    await up.call('DELETE', `/api/v1/app-conversations/${id}`);
+  }, 60_000);
+
   it('joins a sandbox that is paused, which then resumes, and leaves it there when it is deleted', async () => {
     const { body } = await up.call('POST', '/api/v1/sandboxes');
     const { id: sandbox } = z.object({ id: z.string() }).parse(body);

@@ -12,13 +12,13 @@ import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
 import { isOwnedBy, type NewObject } from '../../resources/object.ts';
-import { SandboxReason, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxReason, pausedUnseen, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { connectAgent } from './agent-connection.ts';
 import { AgentRuns } from './agent-runs.ts';
 import { buildClaim } from './claim.ts';
-import { bindingMs, volumeNameTaken } from './claim-trouble.ts';
 import { decideSandbox, type SandboxStep } from './decide.ts';
+import { nameInUse, type WaitingFor } from './name-in-use.ts';
 import { noticeOfChange, noticeOfPod, noticeOfVolume } from './notices.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
@@ -64,13 +64,6 @@ interface Outcome {
   readonly requeueAfterMs?: number | undefined;
 }
 
-interface WaitingFor {
-  readonly reason: string;
-  readonly message: string;
-  readonly held?: boolean;
-  readonly requeueAfterMs?: number | undefined;
-}
-
 /** The watch will say so; this is for the case that it has fallen silent. */
 const outdated: Outcome = { requeueAfterMs: 5_000 };
 
@@ -80,6 +73,7 @@ const eagerIntervalMs = 100;
 const patientIntervalMs = 1_000;
 const stopIntervalMs = 200;
 const mostInterrupted = 64;
+const stillStopping = { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to stop what ran when it was paused.' };
 
 /** Brings a sandbox's pod, volume and agent to what its spec and its admission say, one step after the other. */
 export class SandboxReconciler {
@@ -306,9 +300,8 @@ export class SandboxReconciler {
     const requeueAfterMs = startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     try {
       if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, keys, signal))) {
-        // Nothing is written until then: it is stopping still.
-        if (!(await this.#stopCarriedThrough(sandbox, containerID, endpoint, signal))) return { requeueAfterMs: stopIntervalMs };
-        return { progress: { ...observed, ...runningProgress, containerID } };
+        const stopping = await this.#carryStopThrough(scope, containerID, endpoint, signal);
+        return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
       }
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
@@ -327,15 +320,25 @@ export class SandboxReconciler {
   }
 
   /**
-   * Resumed while its agent was being stopped: the runs that were to be cut stand, or the time for that is over. Before, a run that
-   * is about to stand can't be told from one that began after the resume.
+   * Resumed while its agent was being stopped, or before: undefined once the runs that were to be cut stand, or the time for that is
+   * over. Until then it is not RUNNING, because a run that is about to stand can't be told from one that began after the resume. A
+   * pause by its owner cuts what runs, however soon the resume came: the official web UI stops an agent by a pause and a resume.
    */
-  async #stopCarriedThrough({ status }: Sandbox, containerID: string, endpoint: AgentEndpoint, signal: AbortSignal): Promise<boolean> {
-    const { pausedAt, interrupted = [] } = status ?? {};
-    if (pausedAt === undefined || status?.containerID !== containerID || !this.#isInTime(pausedAt)) return true;
-    const running = (await this.#runs.running(endpoint, signal)).filter((id) => interrupted.includes(id));
+  async #carryStopThrough(scope: Scope, containerID: string, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Outcome | undefined> {
+    const { sandbox } = scope;
+    const { status } = sandbox;
+    const { pausedAt, interrupted = [], agentRuns = 0, lastOwnerStop } = status ?? {};
+    if (status?.containerID !== containerID || (pausedAt === undefined && !pausedUnseen(sandbox))) return undefined;
+    const progress: SandboxProgress = { ...this.#observed(scope), containerID, ready: false, ...stillStopping, wanted: false };
+    if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
+    if (!this.#isInTime(pausedAt)) return undefined;
+    const all = await this.#runs.running(endpoint, signal);
+    // Nobody has looked yet what runs, and nothing can have begun since.
+    if (interrupted.length === 0 && lastOwnerStop === agentRuns && all.length > 0)
+      return { progress: { ...progress, interrupted: all.slice(0, mostInterrupted) }, requeueAfterMs: 0 };
+    const running = all.filter((id) => interrupted.includes(id));
     await this.#runs.interrupt(endpoint, running, signal);
-    return running.length === 0;
+    return running.length === 0 ? undefined : { requeueAfterMs: stopIntervalMs };
   }
 
   #isInTime(pausedAt: string): boolean {
@@ -384,13 +387,4 @@ export class SandboxReconciler {
     const notice = noticeOfChange(before, after, said);
     if (notice !== undefined) this.#options.events.record(after, notice);
   }
-}
-
-/** Something of that name is there already: our own, written a moment ago, or an old one on its way out; or one that no cache of ours shows. */
-function nameInUse(what: Creature, name: string, startingForMs: number): WaitingFor {
-  if (what === 'pod') return { reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: patientIntervalMs };
-  if (startingForMs < bindingMs)
-    return { reason: SandboxReason.waitingForVolume, message: 'Waiting for its volume.', requeueAfterMs: patientIntervalMs };
-  const { code, message } = volumeNameTaken(name);
-  return { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) };
 }

@@ -1,5 +1,5 @@
 import { setCondition, type Condition } from '../../resources/conditions.ts';
-import { SandboxCondition, SandboxReason, viewOfSandbox, type Sandbox, type SandboxState } from '../../resources/sandbox.ts';
+import { SandboxCondition, SandboxReason, pausedUnseen, viewOfSandbox, type Sandbox, type SandboxState } from '../../resources/sandbox.ts';
 
 /** The parts of a sandbox's status that its controller decides; phase, reason and the conditions' bookkeeping follow from them. */
 export interface SandboxProgress {
@@ -36,13 +36,6 @@ const condition = (
   observedGeneration,
 });
 
-/**
- * It has been paused and resumed while nobody looked: of its spec nothing but `replicas` can change, so the second change since
- * took back the first.
- */
-const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
-  spec.replicas === 1 && status?.observedGeneration !== undefined && metadata.generation - status.observedGeneration >= 2;
-
 /** The status that a sandbox should have now. What it does not mention (Admitted) stays. */
 export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: string): SandboxState {
   const old = sandbox.status ?? {};
@@ -67,7 +60,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   }
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
   const stops = !wanted && old.pausedAt === undefined;
-  const lastStop = stops ? { reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
+  const lastStop = stops ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
   // Kept until the next stop: however late somebody looks, it is known which runs the last one cut.
   const interrupted = stops ? [] : (progress.interrupted ?? old.interrupted ?? []);
   const resumed = wanted && (old.pausedAt !== undefined || pausedUnseen(sandbox));

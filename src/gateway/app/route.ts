@@ -21,8 +21,8 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** What a handler returns: JSON to send, or nothing when it has sent the answer itself. */
-export type Answer = { readonly status?: number; readonly json: unknown } | undefined;
+/** What a handler returns: JSON to send, also where it is text already, or nothing when it has sent the answer itself. */
+export type Answer = { readonly status?: number; readonly json: unknown } | { readonly jsonText: string } | undefined;
 
 /** What is said about an endpoint: the router and the OpenAPI document are both made of it. */
 interface Description {

@@ -12,7 +12,7 @@ import type { RateLimits } from '../limits/rate-limits.ts';
 import { hasBody, maxBodyBytes, readJsonBody } from './json-body.ts';
 import { queryOf } from './query.ts';
 import type { Route } from './route.ts';
-import { sendJson } from './send-json.ts';
+import { sendJson, sendJsonText } from './send-json.ts';
 
 export interface RouterOptions {
   readonly routes: readonly Route[];
@@ -101,7 +101,8 @@ const answer =
     // A stream that goes on is no work any more.
     leave?.();
     if (result === undefined) return;
-    sendJson(response, result.status ?? 200, result.json);
+    if ('jsonText' in result) sendJsonText(response, 200, result.jsonText);
+    else sendJson(response, result.status ?? 200, result.json);
   };
 
 const refuseMethod =

@@ -6,6 +6,7 @@ import type { ApiKey } from '../../resources/api-key.ts';
 import type { Conversation } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { RandomBytes } from '../auth/key.ts';
+import type { GitDirectory } from '../git/directory.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { Records } from '../lookup/records.ts';
 import type { Exposure } from '../views/exposure.ts';
@@ -26,5 +27,6 @@ export interface Services {
   readonly exposure: Exposure;
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   readonly events: Pick<AgentEvents, 'search' | 'count'>;
+  readonly git: Pick<GitDirectory, 'access'>;
   readonly streams: OpenStreams;
 }

@@ -5,6 +5,7 @@ export const problems = {
   'too-many-ids': { status: 400, title: 'Too many ids' },
   unauthorized: { status: 401, title: 'A valid API key is needed' },
   forbidden: { status: 403, title: 'Not allowed with this key' },
+  'repository-access-denied': { status: 403, title: 'No such repository, or no access to it' },
   'not-found': { status: 404, title: 'Not found' },
   'no-device-login': { status: 404, title: 'No login by a code' },
   'route-not-found': { status: 404, title: 'No such endpoint' },

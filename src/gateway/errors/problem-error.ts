@@ -9,6 +9,8 @@ export interface FieldError {
 export interface ProblemOptions extends ErrorOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
+  /** Where an interface has another one for it than the catalogue. */
+  readonly status?: number;
   /** Of a quota. */
   readonly usage?: { readonly limit: number; readonly current: number };
 }
@@ -28,7 +30,7 @@ export class ProblemError extends Error {
   constructor(code: ProblemCode, detail: string, options: ProblemOptions = {}) {
     super(withoutBrackets(detail), options);
     this.code = code;
-    this.status = problems[code].status;
+    this.status = options.status ?? problems[code].status;
     this.errors = options.errors;
     this.headers = options.headers ?? {};
     this.usage = options.usage;

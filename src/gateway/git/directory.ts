@@ -5,6 +5,12 @@ export interface GitRepository {
   readonly defaultBranch: string;
 }
 
+export interface GitBranch {
+  readonly name: string;
+  /** Empty where the host could not be asked. */
+  readonly commitSha: string;
+}
+
 export interface GitSearch {
   /** Whose access to the host counts. */
   readonly owner: string;
@@ -13,9 +19,14 @@ export interface GitSearch {
   readonly limit: number;
 }
 
-/** What is known of repositories on the configured git hosts. Nothing is found on a host that is not configured. */
+/** `unknown`: the host can't be asked at the moment, or is none that could be. */
+export type GitAccess = 'granted' | 'denied' | 'unknown';
+
+/** What is known of repositories on the configured git hosts. Nothing is found on a host that is not configured. Never rejects. */
 export interface GitDirectory {
+  /** Whether a repository is there for this owner to read. Without a provider, on the first host. */
+  access(wish: { readonly owner: string; readonly provider?: string | undefined; readonly repository: string }): Promise<GitAccess>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
-  /** Names of branches, the default one first. */
-  branches(search: GitSearch & { readonly repository: string }): Promise<readonly string[]>;
+  /** The default one first. */
+  branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }

@@ -4,7 +4,7 @@ import type { GitDirectory } from './directory.ts';
 export type GitHosts = Readonly<Record<string, string>>;
 
 /** What most repositories call it. A start that names no branch gets the repository's own default. */
-const likelyBranch = 'main';
+export const likelyBranch = 'main';
 
 /** What follows the repository in the URL of one of its pages, on the hosts that people use. */
 const pageOfRepository = /\/(-|blob|commit|commits|merge_requests|pull|pulls|src|tree)(\/.*)?$/;
@@ -25,6 +25,7 @@ const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined => (Ob
 
 /** Asks no host: what is typed is taken to exist, and the start finds out. */
 export const typedNames = (hosts: GitHosts): GitDirectory => ({
+  access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {
     const baseUrl = baseUrlOf(hosts, provider);
     const name = baseUrl === undefined ? undefined : repositoryTyped(query, baseUrl);
@@ -33,6 +34,7 @@ export const typedNames = (hosts: GitHosts): GitDirectory => ({
   branches: ({ provider, query }) => {
     if (baseUrlOf(hosts, provider) === undefined) return Promise.resolve([]);
     const typed = query.trim();
-    return Promise.resolve(typed !== '' && branch().safeParse(typed).success ? [typed] : [likelyBranch]);
+    const name = typed !== '' && branch().safeParse(typed).success ? typed : likelyBranch;
+    return Promise.resolve([{ name, commitSha: '' }]);
   },
 });

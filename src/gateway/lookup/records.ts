@@ -6,6 +6,7 @@ import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { inNamespace, type Cache, type Caches } from './cache.ts';
+import { Derived } from './derived.ts';
 import { findStored } from './find-stored.ts';
 
 /** A DNS-1123 subdomain. What is none can't be the name of anything, and never gets into a URL. */
@@ -36,6 +37,7 @@ export class Records {
   readonly #client: KubeClient;
   readonly #namespace: string;
   readonly #caches: Caches;
+  readonly #liveConversations = new Derived((all: readonly Conversation[]) => all.filter(isLive));
 
   constructor(options: { client: KubeClient; namespace: string; caches: Caches }) {
     this.#client = options.client;
@@ -101,8 +103,9 @@ export class Records {
     return this.#listed(this.#caches.apiKeys, owner);
   }
 
+  /** The same array again as long as nothing in it has changed. */
   conversationsOf(owner: string): readonly Conversation[] {
-    return this.#listed(this.#caches.conversations, owner);
+    return this.#liveConversations.of(this.#caches.conversations.store.byIndex('owner', inNamespace(this.#namespace, owner)));
   }
 
   sandboxesOf(owner: string): readonly Sandbox[] {
@@ -160,6 +163,8 @@ const isOwnedBy = (object: Owned, owner: string): boolean => object.spec.owner =
 
 /** Like Promise.all over a map, with a bound on what runs at once. */
 async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {
+  const [only] = items;
+  if (only !== undefined && items.length === 1) return [await map(only)];
   const results = new Array<R>(items.length);
   const entries = items.entries();
   const worker = async () => {

@@ -19,7 +19,7 @@ export interface Page<T> {
   readonly next: Position | undefined;
 }
 
-const compare = (left: Position, right: Position): number => {
+export const comparePositions = (left: Position, right: Position): number => {
   if (left.key !== right.key) return left.key < right.key ? -1 : 1;
   if (left.id !== right.id) return left.id < right.id ? -1 : 1;
   return 0;
@@ -30,7 +30,7 @@ const compare = (left: Position, right: Position): number => {
  * unordered index, and what is inserted or deleted elsewhere moves nothing.
  */
 export function pageOf<T>({ items, positionOf, descending, limit, after }: PageRequest<T>): Page<T> {
-  const order = descending ? (left: Position, right: Position) => compare(right, left) : compare;
+  const order = descending ? (left: Position, right: Position) => comparePositions(right, left) : comparePositions;
   const kept: { item: T; position: Position }[] = [];
   for (const item of items) {
     const position = positionOf(item);

@@ -3,9 +3,9 @@ import type { Services } from '../app/services.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { StartRequest } from '../v1/schemas.ts';
 import { recordOf } from '../v1/records.ts';
-import { searchConversations } from '../v1/search.ts';
+import type { ConversationSearch } from '../v1/search.ts';
 import { startConversation } from '../v1/start.ts';
-import { notFound } from '../errors/problem-error.ts';
+import { ProblemError, notFound } from '../errors/problem-error.ts';
 import {
   legacyConversationSchema,
   legacyPage,
@@ -33,7 +33,13 @@ function successorOf(legacy: LegacyStart): StartRequest {
   };
 }
 
-export const legacyRoutes = (services: Services): readonly Route[] => [
+/** What this interface has always answered for a repository that is refused. */
+function rethrow(error: unknown): never {
+  if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
+  throw new ProblemError(error.code, error.message, { status: 401, headers: { 'www-authenticate': 'Bearer' }, cause: error });
+}
+
+export const legacyRoutes = (services: Services, search: ConversationSearch): readonly Route[] => [
   keyRoute({
     method: 'post',
     path: '/api/conversations',
@@ -45,7 +51,7 @@ export const legacyRoutes = (services: Services): readonly Route[] => [
     answers: { 200: legacyStartAnswer },
     problems: ['quota-exceeded'],
     handle: async ({ owner, body, about }) => {
-      const conversation = await startConversation(services, owner, successorOf(body));
+      const conversation = await startConversation(services, owner, successorOf(body)).catch(rethrow);
       about(`conversation/${conversation.metadata.name}`);
       return {
         json: { status: 'ok', conversation_id: conversationIdOf(conversation), message: null, conversation_status: 'STARTING' },
@@ -62,7 +68,7 @@ export const legacyRoutes = (services: Services): readonly Route[] => [
     query: legacyPageQuery,
     answers: { 200: legacyPage },
     handle: ({ owner, query }) => {
-      const page = searchConversations(services.records.conversationsOf(owner), {
+      const page = search.page(services.records.conversationsOf(owner), {
         of: 'conversations',
         sort_order: 'CREATED_AT_DESC',
         ...query,

@@ -10,7 +10,8 @@ import { compact } from './compact.ts';
 import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
-import { freshRecordOf, recordOf, taskOf } from './records.ts';
+import type { RecordTexts } from './record-texts.ts';
+import { freshRecordOf, taskOf } from './records.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -20,15 +21,15 @@ import {
   updateRequestSchema,
   type UpdateRequest,
 } from './schemas.ts';
-import { filterConversations, searchConversations } from './search.ts';
+import { conversationFilter, type ConversationSearch } from './search.ts';
 import { sendMessageRoute } from './send-message.ts';
-import { startConversation } from './start.ts';
+import { startConversation, startProblems } from './start.ts';
 import { streamStart } from './stream-start.ts';
 
 const base = '/api/v1/app-conversations';
 const tag = 'conversations';
 
-export const conversationRoutes = (services: Services): readonly Route[] => [
+export const conversationRoutes = (services: Services, texts: RecordTexts, search: ConversationSearch): readonly Route[] => [
   keyRoute({
     method: 'post',
     path: base,
@@ -38,7 +39,7 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     headers: idempotencyHeaders,
     body: startRequestSchema,
     answers: { 200: startTaskSchema },
-    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'idempotency-key-reused', 'quota-exceeded'],
+    problems: startProblems,
     handle: async ({ owner, headers, body, about }) => {
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
@@ -54,7 +55,7 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     headers: idempotencyHeaders,
     body: startRequestSchema,
     answers: { 200: startTaskList },
-    problems: ['not-found', 'wrong-state', 'conversation-id-taken', 'idempotency-key-reused', 'quota-exceeded'],
+    problems: startProblems,
     handle: async ({ owner, headers, body, about, response }) => {
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
@@ -74,7 +75,7 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     handle: async ({ owner, query }) => {
       refuseTooMany(query.ids);
       const found = (await services.records.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
-      return { json: await Promise.all(found.map((conversation) => freshRecordOf(services, conversation))) };
+      return { jsonText: await texts.freshConversations(found) };
     },
   }),
   keyRoute({
@@ -86,9 +87,8 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     query: conversationSearch,
     answers: { 200: conversationPage },
     handle: ({ owner, query: { sort_order, limit, page_id, ...filters } }) => {
-      const matching = filterConversations(services.records.conversationsOf(owner), filters);
-      const { items, next_page_id } = searchConversations(matching, { of: 'conversations', sort_order, limit, page_id });
-      return { json: { items: items.map((conversation) => recordOf(services, conversation)), next_page_id } };
+      const wanted = { of: 'conversations', matches: conversationFilter(filters), sort_order, limit, page_id } as const;
+      return { jsonText: texts.conversationPage(search.page(services.records.conversationsOf(owner), wanted)) };
     },
   }),
   keyRoute({
@@ -99,7 +99,10 @@ export const conversationRoutes = (services: Services): readonly Route[] => [
     summary: 'How many conversations a search would find',
     query: conversationFilters,
     answers: { 200: countSchema },
-    handle: ({ owner, query }) => ({ json: filterConversations(services.records.conversationsOf(owner), query).length }),
+    handle: ({ owner, query }) => {
+      const [all, matches] = [services.records.conversationsOf(owner), conversationFilter(query)];
+      return { json: matches === undefined ? all.length : all.filter(matches).length };
+    },
   }),
   keyRoute({
     method: 'patch',

@@ -58,8 +58,9 @@ export const gitRoutes = ({ hosts, directory }: GitRouteOptions): readonly Route
       query: search.extend({ repository: z.string().max(255) }),
       answers: { 200: pageSchema(branchSchema) },
       handle: async ({ owner, query: { provider = first, repository, query, limit } }) => {
-        const names = await directory.branches({ owner, provider, repository, query, limit });
-        return { json: { items: names.map((name) => ({ name, commit_sha: '', protected: false })), next_page_id: null } };
+        const found = await directory.branches({ owner, provider, repository, query, limit });
+        const items = found.map(({ name, commitSha }) => ({ name, commit_sha: commitSha, protected: false }));
+        return { json: { items, next_page_id: null } };
       },
     }),
   ];

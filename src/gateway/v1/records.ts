@@ -1,25 +1,24 @@
 import type { Conversation } from '../../resources/conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
-import { conversationRecord } from '../views/conversation.ts';
+import { conversationRecord, type ConversationSources } from '../views/conversation.ts';
 import { startTaskRecord } from '../views/start-task.ts';
 
-/** The wire record of a conversation, put together with what the caches know around it. */
-export function recordOf(
-  { records, exposure }: Services,
+/** A conversation with what the caches know around it. */
+export const sourcesOf = (
+  { records }: Services,
   conversation: Conversation,
   sandbox = records.sandboxNamed(conversation.status?.sandboxName),
-) {
-  const { spec } = conversation;
-  return conversationRecord(
-    {
-      conversation,
-      sandbox,
-      parent: records.cachedConversation(spec.parent),
-      children: records.children(conversation),
-    },
-    exposure,
-  );
-}
+): ConversationSources => ({
+  conversation,
+  sandbox,
+  parent: records.cachedConversation(conversation.spec.parent),
+  children: records.children(conversation),
+});
+
+/** The wire record of a conversation. */
+export const recordOf = (services: Services, conversation: Conversation, sandbox?: Sandbox) =>
+  conversationRecord(sourcesOf(services, conversation, sandbox), services.exposure);
 
 /** The same for a client that follows this one conversation: MISSING, which ends that for good, is not said because a cache is behind. */
 export const freshRecordOf = async (services: Services, conversation: Conversation) =>

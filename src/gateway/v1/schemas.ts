@@ -54,14 +54,15 @@ export const repository = () =>
     .max(255)
     .regex(/^(?!\.{1,2}\/)[A-Za-z0-9_.][A-Za-z0-9_.-]*(\/(?!\.{1,2}(\/|$))[A-Za-z0-9_.][A-Za-z0-9_.-]*)+$/, 'must be in owner/name form');
 
+// eslint-disable-next-line no-control-regex -- git refuses these too
+const branchPattern = /^[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/;
+const maxBranchLength = 255;
+
+/** The same as `branch`, for tens of thousands of names at once. */
+export const isBranchName = (name: string): boolean => name.length <= maxBranchLength && branchPattern.test(name);
+
 /** Git refuses a reference that begins with a dash, and would take it for an option. */
-export const branch = () =>
-  z
-    .string()
-    .min(1)
-    .max(255)
-    // eslint-disable-next-line no-control-regex -- git refuses these too
-    .regex(/^[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/, 'must be the name of a branch');
+export const branch = () => z.string().min(1).max(maxBranchLength).regex(branchPattern, 'must be the name of a branch');
 
 export const startRequestSchema = z.object({
   conversation_id: optional(uuid()),

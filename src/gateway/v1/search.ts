@@ -1,37 +1,64 @@
 import type { Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import { Derived } from '../lookup/derived.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { pageOf } from '../paging/keyset.ts';
+import { following, sortedBy, type Placed } from '../paging/sorted.ts';
 import { updatedAt } from '../views/conversation.ts';
 import { titleOf } from '../views/title.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
 
+const createdAt = ({ metadata }: Conversation): string => metadata.creationTimestamp;
 const keys: Readonly<Record<string, (conversation: Conversation) => string>> = {
-  CREATED_AT: ({ metadata }) => metadata.creationTimestamp,
+  CREATED_AT: createdAt,
   UPDATED_AT: updatedAt,
   TITLE: titleOf,
 };
 
+type Order = Derived<readonly Conversation[], readonly Placed<Conversation>[]>;
+
+/** An order remembers where each conversation stands, and how all of an owner's follow each other, until they change. */
+function orderBy(keyOf: (conversation: Conversation) => string): Order {
+  const positions = new Derived((conversation: Conversation) => ({ key: keyOf(conversation), id: conversationIdOf(conversation) }));
+  return new Derived((all) => sortedBy(all, (conversation) => positions.of(conversation)));
+}
+
 interface Search {
   /** Of which search a page is one: a cursor of another one is refused. */
   readonly of: 'conversations' | 'start-tasks';
+  /** Absent: all of them. */
+  readonly matches?: ((conversation: Conversation) => boolean) | undefined;
   readonly sort_order: string;
   readonly limit: number;
   readonly page_id?: string | undefined;
 }
 
-/** One page of conversations in the order that is asked for, `<FIELD>` or `<FIELD>_DESC`. */
-export function searchConversations(matching: Iterable<Conversation>, { of, sort_order, limit, page_id }: Search) {
-  const order = `${of}/${sort_order}`;
-  const keyOf = keys[sort_order.replace(/_DESC$/, '')] ?? (({ metadata }) => metadata.creationTimestamp);
-  const { items, next } = pageOf({
-    items: matching,
-    positionOf: (conversation) => ({ key: keyOf(conversation), id: conversationIdOf(conversation) }),
-    descending: sort_order.endsWith('_DESC'),
-    limit,
-    after: decodeCursor(order, page_id),
-  });
-  return { items, next_page_id: encodeCursor(order, next) };
+/** Pages of conversations. */
+export class ConversationSearch {
+  readonly #orders = new Map<string, Order>();
+
+  /**
+   * One page in the order that is asked for, `<FIELD>` or `<FIELD>_DESC`.
+   * @param all Of one owner: an array that is the same one as long as nothing in it has changed.
+   */
+  page(all: readonly Conversation[], { of, matches = () => true, sort_order, limit, page_id }: Search) {
+    const order = `${of}/${sort_order}`;
+    const request = { descending: sort_order.endsWith('_DESC'), limit, after: decodeCursor(order, page_id) };
+    const { items, next } = pageOf({
+      items: following(this.#order(sort_order.replace(/_DESC$/, '')).of(all), { ...request, matches }),
+      positionOf: ({ position }) => position,
+      ...request,
+    });
+    return { items: items.map(({ item }) => item), next_page_id: encodeCursor(order, next) };
+  }
+
+  #order(field: string): Order {
+    const known = this.#orders.get(field);
+    if (known !== undefined) return known;
+    const order = orderBy(keys[field] ?? createdAt);
+    this.#orders.set(field, order);
+    return order;
+  }
 }
 
 const within = (text: string, from: number | undefined, to: number | undefined): boolean => {
@@ -39,23 +66,21 @@ const within = (text: string, from: number | undefined, to: number | undefined):
   return (from === undefined || milliseconds >= from) && (to === undefined || milliseconds < to);
 };
 
-export function filterConversations(all: readonly Conversation[], filters: ConversationFilters): readonly Conversation[] {
-  if (Object.values(filters).every((value) => value === undefined)) return all;
+/** Undefined where there is nothing to filter by. */
+export function conversationFilter(filters: ConversationFilters): ((conversation: Conversation) => boolean) | undefined {
+  if (Object.values(filters).every((value) => value === undefined)) return undefined;
   const { title__contains, created_at__gte, created_at__lt, updated_at__gte, updated_at__lt, sandbox_id__eq } = filters;
   const title = title__contains?.toLowerCase();
   const byUpdate = updated_at__gte !== undefined || updated_at__lt !== undefined;
-  return all.filter(
-    (conversation) =>
-      (sandbox_id__eq === undefined || conversation.status?.sandboxName === sandbox_id__eq) &&
-      within(conversation.metadata.creationTimestamp, created_at__gte, created_at__lt) &&
-      (!byUpdate || within(updatedAt(conversation), updated_at__gte, updated_at__lt)) &&
-      (title === undefined || titleOf(conversation).toLowerCase().includes(title)),
-  );
+  return (conversation) =>
+    (sandbox_id__eq === undefined || conversation.status?.sandboxName === sandbox_id__eq) &&
+    within(conversation.metadata.creationTimestamp, created_at__gte, created_at__lt) &&
+    (!byUpdate || within(updatedAt(conversation), updated_at__gte, updated_at__lt)) &&
+    (title === undefined || titleOf(conversation).toLowerCase().includes(title));
 }
 
-export const filterStartTasks = (all: readonly Conversation[], filters: StartTaskFilters): readonly Conversation[] =>
-  all.filter(
-    (conversation) =>
-      (filters.conversation_id__eq === undefined || conversationIdOf(conversation) === filters.conversation_id__eq) &&
-      within(conversation.metadata.creationTimestamp, filters.created_at__gte, undefined),
-  );
+export const startTaskFilter =
+  (filters: StartTaskFilters) =>
+  (conversation: Conversation): boolean =>
+    (filters.conversation_id__eq === undefined || conversationIdOf(conversation) === filters.conversation_id__eq) &&
+    within(conversation.metadata.creationTimestamp, filters.created_at__gte, undefined);

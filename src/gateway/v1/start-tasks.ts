@@ -3,14 +3,14 @@ import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { countSchema, startTaskList, startTaskPage } from './answers.ts';
 import { refuseTooMany } from './fields.ts';
-import { taskOf } from './records.ts';
+import type { RecordTexts } from './record-texts.ts';
 import { idsQuery, startTaskFilters, startTaskSearch } from './schemas.ts';
-import { filterStartTasks, searchConversations } from './search.ts';
+import { startTaskFilter, type ConversationSearch } from './search.ts';
 
 const base = '/api/v1/app-conversations/start-tasks';
 const tag = 'start tasks';
 
-export const startTaskRoutes = (services: Services): readonly Route[] => [
+export const startTaskRoutes = (services: Services, texts: RecordTexts, search: ConversationSearch): readonly Route[] => [
   keyRoute({
     method: 'get',
     path: base,
@@ -23,7 +23,7 @@ export const startTaskRoutes = (services: Services): readonly Route[] => [
     handle: async ({ owner, query }) => {
       refuseTooMany(query.ids);
       const found = await services.records.conversations(owner, query.ids.map(conversationIdOfStartTask));
-      return { json: found.filter((conversation) => conversation !== undefined).map((conversation) => taskOf(services, conversation)) };
+      return { jsonText: texts.tasks(found.filter((conversation) => conversation !== undefined)) };
     },
   }),
   keyRoute({
@@ -35,9 +35,8 @@ export const startTaskRoutes = (services: Services): readonly Route[] => [
     query: startTaskSearch,
     answers: { 200: startTaskPage },
     handle: ({ owner, query: { sort_order, limit, page_id, ...filters } }) => {
-      const matching = filterStartTasks(services.records.conversationsOf(owner), filters);
-      const { items, next_page_id } = searchConversations(matching, { of: 'start-tasks', sort_order, limit, page_id });
-      return { json: { items: items.map((conversation) => taskOf(services, conversation)), next_page_id } };
+      const wanted = { of: 'start-tasks', matches: startTaskFilter(filters), sort_order, limit, page_id } as const;
+      return { jsonText: texts.taskPage(search.page(services.records.conversationsOf(owner), wanted)) };
     },
   }),
   keyRoute({
@@ -48,6 +47,6 @@ export const startTaskRoutes = (services: Services): readonly Route[] => [
     summary: 'How many start tasks a search would find',
     query: startTaskFilters,
     answers: { 200: countSchema },
-    handle: ({ owner, query }) => ({ json: filterStartTasks(services.records.conversationsOf(owner), query).length }),
+    handle: ({ owner, query }) => ({ json: services.records.conversationsOf(owner).filter(startTaskFilter(query)).length }),
   }),
 ];

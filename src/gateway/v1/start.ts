@@ -7,6 +7,7 @@ import type { NewObject } from '../../resources/object.ts';
 import { defaultTemplateName } from '../../resources/sandbox-template.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
+import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { findStored } from '../lookup/find-stored.ts';
 import { chosenIdAnnotation } from '../views/start-request.ts';
@@ -22,6 +23,16 @@ export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 /** Independent of the order of the fields and of unknown ones, since the schema has put them in its own. */
 const hashOf = ({ conversation_id: _id, ...request }: StartRequest): string =>
   createHash('sha256').update(JSON.stringify(request)).digest('hex');
+
+/** What `startConversation` throws beside what any write may. */
+export const startProblems = [
+  'repository-access-denied',
+  'not-found',
+  'wrong-state',
+  'conversation-id-taken',
+  'idempotency-key-reused',
+  'quota-exceeded',
+] as const satisfies readonly ProblemCode[];
 
 /** The names that a request's ids stand for, once it is known that the owner may use them. */
 interface References {
@@ -93,6 +104,13 @@ const taken = (request: StartRequest): ProblemError =>
     ? new ProblemError('idempotency-key-reused', 'Another request was made with this Idempotency-Key within the last 24 hours.')
     : new ProblemError('conversation-id-taken', 'A conversation with this id was started by another request.');
 
+/** Throws 403 where a host says so. One that can't be asked stops nobody: then the start itself finds out. A missing branch is its matter too. */
+async function refuseWithoutAccess({ git }: Services, owner: string, request: StartRequest): Promise<void> {
+  const { selected_repository: repository, git_provider: provider } = request;
+  if (repository === undefined || (await git.access({ owner, provider, repository })) !== 'denied') return;
+  throw new ProblemError('repository-access-denied', `There is no repository ${repository}, or you have no access to it.`);
+}
+
 /**
  * Stores a conversation; everything else follows from that. The same id, or the same idempotency key, with an equal request gives
  * the conversation that is there already. A create without an answer counts as done when a read then shows the conversation.
@@ -114,6 +132,7 @@ export async function startConversation(
   if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
   if (references.sandboxName === undefined || references.paused) refuseOverQuota(services, owner);
+  await refuseWithoutAccess(services, owner, request);
   const spec = specOf(owner, request, references);
   const object: NewObject<Conversation> = {
     apiVersion,

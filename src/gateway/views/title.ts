@@ -2,10 +2,14 @@ import type { Conversation } from '../../resources/conversation.ts';
 
 const maxDerivedLength = 80;
 
-/** The first words of a text, on one line, cut between words where that loses little. */
+const fence = /^ {0,3}(?:```|~~~).*$/m;
+const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
+
+/** The first words of a text, on one line, cut between words where that loses little. Code is taken only where there is nothing else. */
 export function firstWords(text: string, maxLength = maxDerivedLength): string {
   // Far more than a title needs, far less than a message may have.
-  const line = text.slice(0, 2000).replaceAll(/\s+/g, ' ').trim();
+  const [words = '', ...code] = text.slice(0, 2000).split(fence);
+  const line = onOneLine(words) || onOneLine(code.join(' '));
   if (line.length <= maxLength) return line;
   const space = line.slice(0, maxLength).lastIndexOf(' ');
   if (space > maxLength / 2) return `${line.slice(0, space)}…`;

@@ -10,7 +10,7 @@ import { kubeconfig, kubectl } from './cluster.ts';
 const execute = promisify(execFile);
 
 /** Whose keys the set-up makes: one for each part, so that no part's quota is another one's. */
-export const owners = ['story', 'client', 'quota', 'causes', 'loss', 'upgrade', 'chaos'] as const;
+export const owners = ['story', 'talk', 'client', 'quota', 'causes', 'loss', 'upgrade', 'chaos'] as const;
 export type Owner = (typeof owners)[number];
 
 const factsSchema = z.object({
@@ -49,6 +49,9 @@ export function report(name: string, value: string): void {
 
 export const release = 'conversation-operator';
 
+/** What the gateway takes for its own address. Nothing resolves it here. */
+export const publicUrl = 'http://conversations.test';
+
 /** Runs Helm; throws what it says when it fails. */
 export async function helm(args: readonly string[], values?: object): Promise<string> {
   const version = process.env['HELM'] === '3' ? 3 : 4;
@@ -68,19 +71,19 @@ export async function helm(args: readonly string[], values?: object): Promise<st
 export function chartValues({ sandboxes, tools, gitUrl }: Pick<Facts, 'sandboxes' | 'tools' | 'gitUrl'>): object {
   const registry = process.env['REGISTRY'] ?? '';
   const tag = process.env['TAG'] ?? '';
+  const gitServer = {
+    to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }],
+    ports: [{ port: 8080, protocol: 'TCP' }],
+  };
   return {
     image: { repository: `${registry}/conversation-operator`, tag },
     sandboxes: { namespace: sandboxes, createNamespace: true },
     gitHosts: [{ provider: 'github', url: gitUrl }],
+    gateway: { publicUrl },
     networkPolicies: {
-      sandboxes: {
-        extraEgress: [
-          {
-            to: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }],
-            ports: [{ port: 8080, protocol: 'TCP' }],
-          },
-        ],
-      },
+      // It clones from there, and the gateway asks for the repository first.
+      sandboxes: { extraEgress: [gitServer] },
+      gateway: { extraEgress: [gitServer] },
     },
     defaultTemplate: {
       image: { repository: `${registry}/conversation-operator-agent`, tag },

@@ -2,7 +2,20 @@ import { basename } from 'node:path';
 import type { Test } from '@jest/test-result';
 
 /** As an installation lives: what ends it comes last. */
-const order = ['install', 'story', 'official-client', 'quota', 'causes', 'loss', 'rights', 'network', 'upgrade', 'chaos', 'uninstall'];
+const order = [
+  'install',
+  'story',
+  'talk',
+  'official-client',
+  'quota',
+  'causes',
+  'loss',
+  'rights',
+  'network',
+  'upgrade',
+  'chaos',
+  'uninstall',
+];
 
 const position = ({ path }: Test): number => order.indexOf(basename(path, '.e2e.ts'));
 

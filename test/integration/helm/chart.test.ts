@@ -47,6 +47,7 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
     ['a duration without a unit', { defaultTemplate: { idleTimeout: '30' } }, 'idleTimeout'],
     ['an origin with a path', { gateway: { corsOrigins: ['https://ui.example.com/app'] } }, 'corsOrigins'],
     ['fewer reads than clients need', { gateway: { limits: { readsPerSecond: 19 } } }, 'readsPerSecond'],
+    ['too long a wait for git hosts', { gateway: { repositoryCheck: { timeoutSeconds: 31 } } }, 'timeoutSeconds'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -110,6 +111,8 @@ describe('the chart', () => {
       PUBLIC_URL: 'https://agents.example.com',
       CORS_ORIGINS: ['https://ui.example.com', 'http://127.0.0.1:3001'],
       TRUSTED_PROXIES: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
+      GIT_CHECK: true,
+      GIT_CHECK_SECONDS: 2.5,
       RATE_LIMIT_READS: 0,
       RATE_LIMIT_WRITES: 100,
       MAX_CONNECTIONS: 10_000,
@@ -206,6 +209,40 @@ describe('the chart', () => {
       expect.arrayContaining(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', '100.64.0.0/10']),
     );
     expect(internet.to[1].ipBlock.except).toEqual(expect.arrayContaining(['fc00::/7', 'fe80::/10']));
+  });
+
+  it('lets the gateway ask the git hosts on the public internet, at their ports, and nobody else', () => {
+    const egressOf = (rendered: RenderedChart, component: string): readonly Body[] => rendered.one('NetworkPolicy', component).spec.egress;
+    const open = ({ to }: Body) => to?.[0].ipBlock?.except !== undefined;
+    const ports = (rendered: RenderedChart) =>
+      egressOf(rendered, '-gateway')
+        .filter(open)
+        .flatMap((rule: Body) => rule.ports.map(({ port }: Body) => port));
+    expect(ports(chart)).toEqual([443]);
+    expect(ports(full)).toEqual([443, 3000, 80]);
+    const sandboxes = chart.one('NetworkPolicy', 'sandboxes').spec.egress.find(open);
+    expect(egressOf(chart, '-gateway').find(open)?.to).toEqual(sandboxes.to);
+    expect(egressOf(full, '-gateway').at(-1)).toEqual({ to: [{ namespaceSelector: { matchLabels: { name: 'tools' } } }] });
+    for (const each of [chart, full]) expect(egressOf(each, '-operator').filter(open)).toEqual([]);
+  });
+
+  it.each([
+    ['when nobody asks', { gateway: { repositoryCheck: { enabled: false } } }],
+    ['when it is closed', { networkPolicies: { gateway: { internet: false } } }],
+  ])('opens nothing to the gateway for git hosts %s', async (_name, values) => {
+    const { spec } = (await RenderedChart.of(4, { values })).one('NetworkPolicy', '-gateway');
+    expect(spec.egress).toHaveLength(3);
+  });
+
+  it('mounts the credentials for git hosts in the gateway only, from a Secret that it has no right to read', () => {
+    const podOf = (component: string): Body => full.one('Deployment', component).spec.template.spec;
+    const { volumes, containers } = podOf('-gateway');
+    const volume = volumes.find(({ secret }: Body) => secret.secretName === 'git');
+    const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
+    expect(mount).toMatchObject({ readOnly: true, mountPath: readGatewayConfig(full.environment('gateway')).GIT_CREDENTIALS_DIR });
+    expect(JSON.stringify(podOf('-operator'))).not.toContain(volume.name);
+    expect(readGatewayConfig(chart.environment('gateway')).GIT_CREDENTIALS_DIR).toBeUndefined();
+    expect(chart.one('Deployment', 'gateway').spec.template.spec.volumes).toHaveLength(1);
   });
 
   it('selects pods by labels that they have', () => {

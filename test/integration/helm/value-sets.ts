@@ -5,6 +5,13 @@ export const valueSets: Readonly<Record<string, object>> = {
     commonLabels: { team: 'platform' },
     image: { digest: `sha256:${'0'.repeat(64)}`, pullSecrets: [{ name: 'registry' }] },
     sandboxes: { namespace: 'sandboxes', createNamespace: true },
+    gitHosts: [
+      { provider: 'github', url: 'https://github.com' },
+      { provider: 'forgejo', url: 'http://git.tools:3000/scm' },
+      { provider: 'gitlab', url: 'http://gitlab.example.com' },
+      { provider: 'bitbucket', url: 'https://[fd00::1]/x' },
+    ],
+    gitCredentials: { existingSecret: 'git' },
     operator: {
       tolerations: [{ operator: 'Exists' }],
       nodeSelector: { pool: 'system' },
@@ -16,6 +23,7 @@ export const valueSets: Readonly<Record<string, object>> = {
     },
     gateway: {
       publicUrl: 'https://agents.example.com',
+      repositoryCheck: { timeoutSeconds: 2.5 },
       trustedProxies: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
       limits: { readsPerSecond: 0, connections: 10_000, requests: 3_000_000 },
       corsOrigins: ['https://ui.example.com', 'http://127.0.0.1:3001'],
@@ -30,6 +38,7 @@ export const valueSets: Readonly<Record<string, object>> = {
     networkPolicies: {
       gatewayClients: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
       metricsClients: [{ namespaceSelector: { matchLabels: { name: 'monitoring' } } }],
+      gateway: { extraEgress: [{ to: [{ namespaceSelector: { matchLabels: { name: 'tools' } } }] }] },
       sandboxes: { extraEgress: [{ to: [{ podSelector: {} }] }], extraIngress: [{ from: [{ podSelector: {} }] }] },
     },
     defaultTemplate: {
@@ -59,7 +68,12 @@ export const valueSets: Readonly<Record<string, object>> = {
       serviceAccount: { create: false, name: 'mine' },
       resources: {},
     },
-    gateway: { podDisruptionBudget: { enabled: false }, topologySpread: { enabled: false }, legacyApi: false },
+    gateway: {
+      podDisruptionBudget: { enabled: false },
+      topologySpread: { enabled: false },
+      legacyApi: false,
+      repositoryCheck: { enabled: false },
+    },
     metrics: { service: false },
     networkPolicies: { enabled: false },
     podSecurityContext: { runAsUser: null, runAsGroup: null },

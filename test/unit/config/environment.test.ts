@@ -23,6 +23,13 @@ describe('settings', () => {
     expect(() => readUpConfig({ PAUSE_TIMEOUT_SECONDS: '0' })).toThrow(/^PAUSE_TIMEOUT_SECONDS: must be more than 0/);
   });
 
+  it('bound how long git hosts are asked', () => {
+    expect(readUpConfig({})).toMatchObject({ GIT_CHECK: true, GIT_CHECK_SECONDS: 5 });
+    expect(readUpConfig({ GIT_CHECK: 'false', GIT_CHECK_SECONDS: '0.2' })).toMatchObject({ GIT_CHECK: false, GIT_CHECK_SECONDS: 0.2 });
+    expect(() => readUpConfig({ GIT_CHECK_SECONDS: '0' })).toThrow(/^GIT_CHECK_SECONDS: must be more than 0/);
+    expect(() => readUpConfig({ GIT_CHECK_SECONDS: '31' })).toThrow(/^GIT_CHECK_SECONDS: must be at most 30/);
+  });
+
   it.each([
     ['{"forge":"https://git.example"}', true],
     ['{"local":"file:///srv/git"}', true],

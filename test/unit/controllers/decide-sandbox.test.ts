@@ -43,6 +43,14 @@ describe('a sandbox that is meant to run', () => {
       { kind: 'connect-agent' },
     ],
     [
+      'asks again when it was paused and resumed while nobody looked',
+      {
+        sandbox: aSandbox({ status: { ...connected.status, observedGeneration: connected.metadata.generation - 2 } }),
+        pod: aRunningPod(connected),
+      },
+      { kind: 'connect-agent' },
+    ],
+    [
       'asks again after the container restarted',
       { sandbox: connected, pod: aRunningPod(connected, 'process://2') },
       { kind: 'connect-agent' },

@@ -42,6 +42,14 @@ describe('the last pause by its owner', () => {
     expect(statusOf(ran, inContainer('a'), { generation: 3 })).toMatchObject({ lastOwnerStop: 1, agentRuns: 2 });
   });
 
+  it('is a stop like any other before the sandbox is RUNNING again', () => {
+    const stopping: SandboxProgress = { ...inContainer('a'), ready: false, reason: 'WaitingForAgent', wanted: false };
+    expect(statusOf({ ...ran, interrupted: ['c1'] }, stopping, { generation: 3 })).toMatchObject({
+      ...{ lastOwnerStop: 1, lastStop: { reason: 'User', agentRuns: 1 }, pausedAt: noon, agentRuns: 1, observedGeneration: 3 },
+    });
+    expect(statusOf({ ...ran, interrupted: ['c1'] }, stopping, { generation: 3 }).interrupted).toBeUndefined();
+  });
+
   it('is none where the sandbox was resumed only, or is new', () => {
     expect(statusOf(ran, waiting, { generation: 2 }).lastOwnerStop).toBeUndefined();
     expect(statusOf({}, waiting, { generation: 3 }).lastOwnerStop).toBeUndefined();

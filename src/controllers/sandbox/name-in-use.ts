@@ -1,0 +1,21 @@
+import { SandboxReason } from '../../resources/sandbox.ts';
+import { bindingMs, volumeNameTaken } from './claim-trouble.ts';
+import { retryAfterMs, type Creature } from './refusal.ts';
+
+export interface WaitingFor {
+  readonly reason: string;
+  readonly message: string;
+  readonly held?: boolean;
+  readonly requeueAfterMs?: number | undefined;
+}
+
+const askAgainMs = 1_000;
+
+/** Something of that name is there already: our own, written a moment ago, or an old one on its way out; or one that no cache of ours shows. */
+export function nameInUse(what: Creature, name: string, startingForMs: number): WaitingFor {
+  if (what === 'pod') return { reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: askAgainMs };
+  if (startingForMs < bindingMs)
+    return { reason: SandboxReason.waitingForVolume, message: 'Waiting for its volume.', requeueAfterMs: askAgainMs };
+  const { code, message } = volumeNameTaken(name);
+  return { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) };
+}

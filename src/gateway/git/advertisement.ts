@@ -1,0 +1,178 @@
+import { isBranchName } from '../v1/schemas.ts';
+import type { GitBranch } from './directory.ts';
+import { delimiter, flush, MalformedPacketError, packet, packetsOf } from './pkt-line.ts';
+
+/** Branches and the default one; undefined when HEAD says nothing. */
+export interface Refs {
+  readonly branches: readonly GitBranch[];
+  readonly defaultBranch: string | undefined;
+}
+
+/** How a host of protocol version 2 lists references. */
+export interface Capabilities {
+  readonly objectFormat: string | undefined;
+  /** It tells the default branch of a repository without commits. */
+  readonly unborn: boolean;
+}
+
+/** What `info/refs` has said. */
+export type Advertisement =
+  | {
+      readonly kind: 'refs';
+      readonly refs: Refs;
+      /** By a host that only serves files: what HEAD refers to is in a file of its own. */
+      readonly isPlain: boolean;
+    }
+  | { readonly kind: 'capabilities'; readonly capabilities: Capabilities }
+  /** Within an answer of status 200. */
+  | { readonly kind: 'refused'; readonly isAboutAccess: boolean }
+  /** No answer of a git host: a login page, a captive portal. */
+  | { readonly kind: 'unreadable' };
+
+const unreadable: Advertisement = { kind: 'unreadable' };
+const heads = 'refs/heads/';
+/** SHA-1 or SHA-256. */
+const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
+const aboutAccess = /not found|not exist|denied|permission|access|not authori[sz]ed|unauthori[sz]ed|forbidden/i;
+
+/** Collects references, of which there may be tens of thousands. */
+class RefList {
+  readonly #branches: GitBranch[] = [];
+  #head: string | undefined;
+  #defaultBranch: string | undefined;
+
+  add(commitSha: string, name: string): void {
+    if (name === 'HEAD') this.#head = commitSha;
+    else if (name.startsWith(heads) && isBranch(name.slice(heads.length)))
+      this.#branches.push({ name: name.slice(heads.length), commitSha });
+  }
+
+  /** @param target What HEAD is a symbolic reference to. */
+  pointHead(target: string): void {
+    if (target.startsWith(heads) && isBranch(target.slice(heads.length))) this.#defaultBranch = target.slice(heads.length);
+  }
+
+  /** Old hosts do not say what HEAD refers to; what git itself guesses then has the same commit. */
+  refs(): Refs {
+    const candidates = this.#branches.filter(({ commitSha }) => commitSha === this.#head).map(({ name }) => name);
+    const guess = ['main', 'master'].find((name) => candidates.includes(name)) ?? candidates[0];
+    const defaultBranch = this.#defaultBranch ?? guess;
+    const [head, isListed] = [this.#head, this.#branches.some(({ name }) => name === defaultBranch)];
+    // HEAD comes first, so it is there where the list was cut before its branch.
+    if (defaultBranch === undefined || head === undefined || isListed) return { branches: this.#branches, defaultBranch };
+    return { branches: [{ name: defaultBranch, commitSha: head }, ...this.#branches], defaultBranch };
+  }
+}
+
+/** What a start accepts: no other name is worth showing. */
+const isBranch = (name: string): boolean => !name.includes('\u{fffd}') && isBranchName(name);
+
+const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
+
+/**
+ * Reads the answer to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1 or 2, or the plain list of a host
+ * that only serves files. A body that was cut short says as much as has come.
+ */
+export function readAdvertisement(body: Buffer, contentType: string): Advertisement {
+  const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  if (type !== 'application/x-git-upload-pack-advertisement') return type === 'text/html' ? unreadable : readPlainList(body);
+  try {
+    return readSmart(body);
+  } catch (error) {
+    if (error instanceof MalformedPacketError) return unreadable;
+    throw error;
+  }
+}
+
+function readSmart(body: Buffer): Advertisement {
+  const lines = packetsOf(body);
+  const list = new RefList();
+  let any = false;
+  for (const data of lines) {
+    if (typeof data === 'string') {
+      // After the line that names the service, and at the end of the list.
+      if (any) break;
+      continue;
+    }
+    const line = lineOf(data);
+    if (line.startsWith('ERR ')) return { kind: 'refused', isAboutAccess: aboutAccess.test(line) };
+    if (!any && (line.startsWith('# service=') || line === 'version 1')) continue;
+    if (!any && line === 'version 2') return { kind: 'capabilities', capabilities: readCapabilities(lines) };
+    const [reference = '', capabilities = ''] = line.split('\0', 2);
+    const space = reference.indexOf(' ');
+    const [commitSha, name] = [reference.slice(0, space), reference.slice(space + 1)];
+    if (space < 0 || (!sha.test(commitSha) && commitSha !== 'shallow')) return unreadable;
+    if (!any) for (const [, target = ''] of capabilities.matchAll(/(?:^| )symref=HEAD:(\S+)/g)) list.pointHead(target);
+    any = true;
+    list.add(commitSha, name);
+  }
+  return any ? { kind: 'refs', refs: list.refs(), isPlain: false } : unreadable;
+}
+
+function readCapabilities(lines: Iterable<Buffer | string>): Capabilities {
+  let objectFormat: string | undefined;
+  let unborn = false;
+  for (const data of lines) {
+    if (typeof data === 'string') break;
+    const [name = '', value = ''] = lineOf(data).split('=', 2);
+    if (name === 'object-format' && /^[a-z0-9-]{1,32}$/.test(value)) objectFormat = value;
+    if (name === 'ls-refs') unborn = value.split(' ').includes('unborn');
+  }
+  return { objectFormat, unborn };
+}
+
+function readPlainList(body: Buffer): Advertisement {
+  const text = body.toString('utf8');
+  const list = new RefList();
+  // A last line without an end was cut off.
+  const lines = text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .slice(0, -1);
+  for (const line of lines) {
+    const [commitSha = '', name, ...rest] = line.split('\t');
+    if (!sha.test(commitSha) || name === undefined || rest.length > 0) return unreadable;
+    list.add(commitSha, name);
+  }
+  return lines.length > 0 ? { kind: 'refs', refs: list.refs(), isPlain: true } : unreadable;
+}
+
+/** What a host that only serves files has in the file HEAD. */
+export function readPlainHead(text: string): string | undefined {
+  const name = /^ref: refs\/heads\/(\S+)\s*$/.exec(text)?.[1];
+  return name !== undefined && isBranch(name) ? name : undefined;
+}
+
+/** The body of a request for the branches and HEAD, in version 2. */
+export const listRequest = ({ objectFormat, unborn }: Capabilities): string =>
+  [
+    packet('command=ls-refs\n'),
+    ...(objectFormat === undefined ? [] : [packet(`object-format=${objectFormat}\n`)]),
+    delimiter,
+    packet('symrefs\n'),
+    ...(unborn ? [packet('unborn\n')] : []),
+    packet('ref-prefix HEAD\n'),
+    packet(`ref-prefix ${heads}\n`),
+    flush,
+  ].join('');
+
+/** The answer to `listRequest`; undefined when it is none. An empty list is a repository without commits. */
+export function readList(body: Buffer): Refs | undefined {
+  const list = new RefList();
+  let any = false;
+  try {
+    for (const data of packetsOf(body)) {
+      any = true;
+      if (typeof data === 'string') break;
+      const [commitSha = '', name = '', ...attributes] = lineOf(data).split(' ');
+      if (commitSha !== 'unborn' && !sha.test(commitSha)) return undefined;
+      const target = attributes.find((attribute) => attribute.startsWith('symref-target:'));
+      if (name === 'HEAD' && target !== undefined) list.pointHead(target.slice('symref-target:'.length));
+      if (commitSha !== 'unborn') list.add(commitSha, name);
+    }
+  } catch (error) {
+    if (error instanceof MalformedPacketError) return undefined;
+    throw error;
+  }
+  return any ? list.refs() : undefined;
+}

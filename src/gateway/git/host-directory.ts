@@ -1,0 +1,226 @@
+import { createHash } from 'node:crypto';
+import type { Clock } from '../../kube/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import { repository as repositorySchema } from '../v1/schemas.ts';
+import { credentialIn, type GitCredential, type GitCredentials } from './credentials.ts';
+import type { GitAccess, GitBranch, GitDirectory, GitRepository, GitSearch } from './directory.ts';
+import { ExpiringCache } from './expiring-cache.ts';
+import { GitHttp } from './git-http.ts';
+import { ask, type Finding, type Listed } from './questions.ts';
+import { likelyBranch, repositoryTyped, typedNames, type GitHosts } from './typed-names.ts';
+
+export interface HostDirectoryOptions {
+  /** Provider → base URL, the default one first. */
+  readonly hosts: GitHosts;
+  readonly credentials: GitCredentials;
+  /** How long anyone waits for a host, in all. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+interface Host {
+  readonly provider: string;
+  readonly url: URL;
+  /** A user in the URL itself: for owners without another credential. */
+  readonly credential: GitCredential | undefined;
+}
+
+interface Knowledge {
+  readonly access: GitAccess;
+  /** Nobody needs a credential for it. */
+  readonly isPublic: boolean;
+  readonly refs: Listed | undefined;
+}
+const nothing: Knowledge = { access: 'unknown', isPublic: false, refs: undefined };
+
+/** How long an answer is good: what changes on a host shows soon, and a crowd of starts asks once. */
+const goodForMs: Readonly<Record<GitAccess, number>> = { granted: 60_000, denied: 10_000, unknown: 5_000 };
+const cacheBounds = { maxEntries: 10_000, maxBytes: 32 * 1024 * 1024 };
+const bytesOf = ({ refs }: Finding): number =>
+  1024 + (refs?.branches.reduce((total, { name, commitSha }) => total + 96 + name.length + commitSha.length, 0) ?? 0);
+
+const connectionsToHost = 8;
+/** A part of the time that there is, so that it is known why there was no answer. */
+const connectShare = 0.6;
+/** Nobody waits again for a host that could not be connected to. */
+const unreachableMs = 10_000;
+/** Beyond it nobody is asked, so that a host that hangs holds no more than this. */
+const maxUnderWay = 512;
+const sayAgainMs = 3_600_000;
+
+/**
+ * Asks the git hosts themselves, as git does before it clones: first without a credential, so that no secret is sent where none is
+ * needed. Where a host can't be asked, what is typed is taken to exist, and the start finds out.
+ */
+export class HostDirectory implements GitDirectory {
+  readonly #hosts: ReadonlyMap<string, Host>;
+  /** The provider where a start names none, as the start itself takes it. */
+  readonly #default: string | undefined;
+  readonly #typed: GitDirectory;
+  readonly #credentials: GitCredentials;
+  readonly #timeoutMs: number;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #metrics: Metrics;
+  readonly #http: GitHttp;
+  readonly #findings: ExpiringCache<Finding>;
+  readonly #underWay = new Map<string, Promise<Finding>>();
+  /** Providers that could not be reached when they were asked last. */
+  readonly #away = new Set<string>();
+  /** Until when they are not asked, by provider. */
+  readonly #unreachable = new Map<string, number>();
+  /** Credentials that a host has refused, once it was said. */
+  readonly #refused: ExpiringCache<true>;
+  #isClosed = false;
+
+  constructor({ hosts, credentials, timeoutMs, clock, logger, metrics }: HostDirectoryOptions) {
+    this.#hosts = hostsOf(hosts);
+    [this.#default] = Object.keys(hosts);
+    this.#typed = typedNames(hosts);
+    this.#credentials = credentials;
+    this.#timeoutMs = timeoutMs;
+    this.#clock = clock;
+    this.#logger = logger;
+    this.#metrics = metrics;
+    this.#http = new GitHttp({ connections: connectionsToHost, connectTimeoutMs: timeoutMs * connectShare });
+    this.#findings = new ExpiringCache({ clock, ...cacheBounds });
+    this.#refused = new ExpiringCache({ clock, ...cacheBounds });
+  }
+
+  async access({ owner, provider, repository }: Parameters<GitDirectory['access']>[0]): Promise<GitAccess> {
+    const { access } = await this.#learn(owner, provider, repository, false);
+    this.#metrics.gitChecks.inc({ result: access });
+    return access;
+  }
+
+  async repositories(search: GitSearch): Promise<readonly GitRepository[]> {
+    const host = this.#hosts.get(search.provider);
+    const name = host && repositoryTyped(search.query, host.url.href);
+    if (name === undefined) return this.#typed.repositories(search);
+    const { access, isPublic, refs } = await this.#learn(search.owner, search.provider, name, true);
+    if (access === 'denied') return [];
+    if (access === 'unknown') return this.#typed.repositories(search);
+    return [{ name, isPublic, defaultBranch: refs?.defaultBranch ?? refs?.branches[0]?.name ?? likelyBranch }];
+  }
+
+  async branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]> {
+    const { access, refs } = await this.#learn(search.owner, search.provider, search.repository, true);
+    if (access === 'denied') return [];
+    const found = refs && matching(refs, search);
+    // Of a list that goes on it is not known what is not there.
+    return found === undefined || (found.length === 0 && refs?.isCut === true) ? this.#typed.branches(search) : found;
+  }
+
+  close(): Promise<void> {
+    this.#isClosed = true;
+    return this.#http.close();
+  }
+
+  /** Within the time that there is. What comes later is there for whoever asks next. */
+  async #learn(owner: string, provider = this.#default, repository: string, wantsRefs: boolean): Promise<Knowledge> {
+    const host = provider === undefined ? undefined : this.#hosts.get(provider);
+    if (host === undefined || !repositorySchema().safeParse(repository).success) return nothing;
+    const { promise: late, resolve } = Promise.withResolvers<Knowledge>();
+    const timer = this.#clock.after(this.#timeoutMs, () => resolve(nothing));
+    const known = this.#ask(owner, host, repository, wantsRefs).catch((error: unknown) => {
+      this.#logger.error('a repository could not be looked up', { provider: host.provider, error });
+      return nothing;
+    });
+    const knowledge = await Promise.race([known, late]);
+    timer.cancel();
+    return knowledge;
+  }
+
+  async #ask(owner: string, host: Host, repository: string, wantsRefs: boolean): Promise<Knowledge> {
+    const everybody = await this.#find(host, repository, undefined, wantsRefs);
+    if (everybody.access === 'granted') return { access: 'granted', isPublic: true, refs: everybody.refs };
+    // A host that does not answer will not answer somebody else either.
+    if (everybody.status === undefined) return nothing;
+    const credential = (await this.#credentials.of(owner, host.provider)) ?? host.credential;
+    if (credential === undefined) return { ...nothing, access: everybody.access };
+    const { access, refs } = await this.#find(host, repository, credential, wantsRefs);
+    return { access, isPublic: false, refs };
+  }
+
+  /** From the cache, or by whoever asks the same already. */
+  async #find(host: Host, repository: string, credential: GitCredential | undefined, wantsRefs: boolean): Promise<Finding> {
+    const asker = credential === undefined ? '' : createHash('sha256').update(credential.authorization).digest('base64');
+    const plain = JSON.stringify([host.provider, repository, asker]);
+    const withRefs = `${plain} refs`;
+    const key = wantsRefs ? withRefs : plain;
+    const known = this.#findings.get(key) ?? this.#underWay.get(key);
+    if (known !== undefined) return known;
+    if ((this.#unreachable.get(host.provider) ?? 0) > this.#clock.monotonic()) return { access: 'unknown', reason: 'unreachable' };
+    if (this.#underWay.size >= maxUnderWay) return { access: 'unknown', reason: 'too many questions' };
+    const asked = this.#askHost(host, repository, credential, wantsRefs);
+    this.#underWay.set(key, asked);
+    try {
+      const finding = await asked;
+      if (finding.isUnreachable === true) this.#unreachable.set(host.provider, this.#clock.monotonic() + unreachableMs);
+      else this.#remember(plain, wantsRefs ? withRefs : undefined, finding);
+      this.#tell(host, credential, asker, finding);
+      return finding;
+    } finally {
+      this.#underWay.delete(key);
+    }
+  }
+
+  #remember(plain: string, withRefs: string | undefined, finding: Finding): void {
+    const { refs, ...rest } = finding;
+    this.#findings.set(plain, rest, goodForMs[rest.access], bytesOf(rest));
+    if (withRefs === undefined) return;
+    const isIncomplete = finding.access === 'granted' && refs === undefined;
+    this.#findings.set(withRefs, finding, goodForMs[isIncomplete ? 'unknown' : finding.access], bytesOf(finding));
+  }
+
+  #askHost({ url: within }: Host, repository: string, credential: GitCredential | undefined, wantsRefs: boolean): Promise<Finding> {
+    const path = repository.split('/').map(encodeURIComponent).join('/');
+    const signal = AbortSignal.timeout(this.#timeoutMs);
+    const url = new URL(`${within.pathname.replace(/\/+$/, '')}/${path}.git`, within);
+    return ask(this.#http, { repository: url, within, authorization: credential?.authorization, wantsRefs, signal });
+  }
+
+  /** Says what changes for everybody, without a word of where the host is. */
+  #tell({ provider }: Host, credential: GitCredential | undefined, asker: string, { status, reason }: Finding): void {
+    if (this.#isClosed) return;
+    const isAway = status === undefined || status >= 500;
+    if (isAway && !this.#away.has(provider)) {
+      this.#away.add(provider);
+      this.#logger.warn('a git host can not be asked; starts are accepted without it', { provider, reason });
+    } else if (!isAway && this.#away.delete(provider)) {
+      this.#logger.info('a git host answers again', { provider });
+    }
+    if (status === 401 && credential !== undefined && this.#refused.get(asker) === undefined) {
+      this.#refused.set(asker, true, sayAgainMs, 0);
+      this.#logger.warn('a git host does not accept a credential', { provider, credential: credential.name });
+    }
+  }
+}
+
+const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
+  new Map(
+    Object.entries(hosts).flatMap(([provider, base]) => {
+      const url = new URL(base);
+      // Folders are for whoever clones to look at: they are on the sandbox's side.
+      if (url.protocol !== 'http:' && url.protocol !== 'https:') return [];
+      const credential = credentialIn(url);
+      url.username = '';
+      url.password = '';
+      url.search = '';
+      url.hash = '';
+      return [[provider, { provider, url, credential }]];
+    }),
+  );
+
+/** One that is called exactly so first, then the default branch. */
+function matching({ branches, defaultBranch }: Listed, { query, limit }: GitSearch): readonly GitBranch[] {
+  const wanted = query.trim().toLowerCase();
+  const found = branches.filter(({ name }) => name.toLowerCase().includes(wanted));
+  const first = found.filter(({ name }) => name.toLowerCase() === wanted);
+  const second = found.filter((each) => each.name === defaultBranch && !first.includes(each));
+  const early = new Set([...first, ...second]);
+  return [...early, ...found.filter((each) => !early.has(each))].slice(0, limit);
+}

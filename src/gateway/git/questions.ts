@@ -1,0 +1,149 @@
+import {
+  listRequest,
+  readAdvertisement,
+  readList,
+  readPlainHead,
+  type Advertisement,
+  type Capabilities,
+  type Refs,
+} from './advertisement.ts';
+import type { GitAccess } from './directory.ts';
+import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
+
+/** References as far as they were read. */
+export interface Listed extends Refs {
+  /** There are more. */
+  readonly isCut: boolean;
+}
+
+/** What a host has said of one repository to one credential. */
+export interface Finding {
+  readonly access: GitAccess;
+  /** Only where they were asked for. */
+  readonly refs?: Listed | undefined;
+  /** Of the host's first answer; undefined when there was none. */
+  readonly status?: number | undefined;
+  /** Why the access is unknown, in a word. */
+  readonly reason?: string;
+  /** There was not even a connection. */
+  readonly isUnreachable?: boolean;
+}
+
+export interface Question {
+  /** Where git would clone from. */
+  readonly repository: URL;
+  /** The base URL of the host. */
+  readonly within: URL;
+  readonly authorization: string | undefined;
+  readonly wantsRefs: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** What hosts answer for a wrong name, and to those who may not know that it is right. 451: taken down. */
+const denials: ReadonlySet<number> = new Set([401, 403, 404, 410, 451]);
+
+/** Version 2: a host then says that there is access without listing every reference. Older ones don't know it and list them. */
+const headers = { 'git-protocol': 'version=2' };
+
+const infoRefs = '/info/refs';
+
+/** Tens of thousands of references; or the beginning of them, where they are not wanted, from which it is seen that they would come. */
+const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
+
+/** Asks a host as git does before it clones. Never rejects because of what the host does. */
+export async function ask(http: GitHttp, question: Question): Promise<Finding> {
+  const { repository, within, authorization, wantsRefs, signal } = question;
+  const url = new URL(`${repository.pathname}${infoRefs}?service=git-upload-pack`, repository);
+  let answer: GitAnswer;
+  try {
+    answer = await http.send({
+      method: 'GET',
+      url,
+      within,
+      ending: infoRefs,
+      headers,
+      authorization,
+      signal,
+      maxBodyBytes: maxBodyBytes[wantsRefs ? 'refs' : 'access'],
+    });
+  } catch (error) {
+    if (error instanceof GitHostError) {
+      const { status, reason, isUnreachable } = error;
+      return { access: 'unknown', status, reason, isUnreachable };
+    }
+    throw error;
+  }
+  const { status } = answer;
+  if (denials.has(status)) return { access: 'denied', status };
+  if (status !== 200) return { access: 'unknown', status, reason: `status ${status}` };
+  const advertisement = readAdvertisement(answer.body, answer.contentType);
+  switch (advertisement.kind) {
+    case 'unreadable':
+      return { access: 'unknown', status, reason: 'answer' };
+    case 'refused':
+      return advertisement.isAboutAccess ? { access: 'denied', status } : { access: 'unknown', status, reason: 'refused' };
+    case 'refs':
+    case 'capabilities':
+      return { access: 'granted', status, refs: await refsOf(http, question, answer, advertisement) };
+  }
+}
+
+type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' }>;
+
+/** Undefined where they were not wanted, or are not told now. */
+async function refsOf(http: GitHttp, question: Question, { url, isCut }: GitAnswer, advertisement: Granted): Promise<Listed | undefined> {
+  if (!question.wantsRefs) return undefined;
+  if (advertisement.kind === 'refs' && !advertisement.isPlain) return { ...advertisement.refs, isCut };
+  try {
+    return advertisement.kind === 'refs'
+      ? { ...advertisement.refs, isCut, defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch }
+      : await listed(http, question, url, advertisement.capabilities);
+  } catch (error) {
+    if (error instanceof GitHostError) return undefined;
+    throw error;
+  }
+}
+
+/** Beside `info/refs`, wherever a redirect has led to. */
+const besides = (infoRefsUrl: URL, path: string): URL =>
+  new URL(`${infoRefsUrl.pathname.slice(0, -infoRefs.length)}${path}`, infoRefsUrl.origin);
+
+async function plainHead(http: GitHttp, { within, authorization, signal }: Question, infoRefsUrl: URL): Promise<string | undefined> {
+  const ending = '/HEAD';
+  const { status, body } = await http.send({
+    method: 'GET',
+    url: besides(infoRefsUrl, ending),
+    within,
+    ending,
+    authorization,
+    signal,
+    maxBodyBytes: maxBodyBytes.head,
+  });
+  return status === 200 ? readPlainHead(body.toString('utf8')) : undefined;
+}
+
+async function listed(
+  http: GitHttp,
+  { within, authorization, signal }: Question,
+  infoRefsUrl: URL,
+  capabilities: Capabilities,
+): Promise<Listed | undefined> {
+  const ending = '/git-upload-pack';
+  const { status, body, isCut } = await http.send({
+    method: 'POST',
+    url: besides(infoRefsUrl, ending),
+    within,
+    ending,
+    headers: {
+      ...headers,
+      'content-type': 'application/x-git-upload-pack-request',
+      accept: 'application/x-git-upload-pack-result',
+    },
+    body: listRequest(capabilities),
+    authorization,
+    signal,
+    maxBodyBytes: maxBodyBytes.refs,
+  });
+  const refs = status === 200 ? readList(body) : undefined;
+  return refs && { ...refs, isCut };
+}

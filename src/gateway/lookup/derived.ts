@@ -1,0 +1,20 @@
+/**
+ * What follows from an object alone, made when it is first asked for. Objects and arrays of a store are never changed, so it stays
+ * right; it goes with the object.
+ */
+export class Derived<S extends WeakKey, R extends WeakKey | string> {
+  readonly #make: (source: S) => R;
+  readonly #made = new WeakMap<S, R>();
+
+  constructor(make: (source: S) => R) {
+    this.#make = make;
+  }
+
+  of(source: S): R {
+    const known = this.#made.get(source);
+    if (known !== undefined) return known;
+    const made = this.#make(source);
+    this.#made.set(source, made);
+    return made;
+  }
+}

@@ -1,0 +1,81 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from '../support/eventually.ts';
+import { program } from '../support/installation.ts';
+import type { ApiServer } from './api-server.ts';
+
+const clockTicksPerSecond = 100;
+
+export interface GatewayProcess {
+  readonly port: number;
+  /** Seconds of processor that it has used so far. */
+  processorSeconds(): number;
+  memoryMiB(): number;
+  close(): Promise<void>;
+}
+
+export const masterKey = Buffer.alloc(32, 7);
+
+/** Nothing is refused for being too much, unless a bench asks for it. */
+const withoutLimits = {
+  RATE_LIMIT_READS: '0',
+  RATE_LIMIT_WRITES: '0',
+  RATE_LIMIT_FAILED_KEYS: '0',
+  MAX_CONNECTIONS: '20000',
+  MAX_REQUESTS: '0',
+  OVERLOAD_DELAY_MS: '0',
+  PROXY_CONNECTIONS_PER_SANDBOX: '5000',
+};
+
+/** `conversation-operator gateway` as it is built, started as its image starts it. Its log goes nowhere, as its collector's pace is not ours. */
+export async function startGateway({ kubeconfig }: ApiServer, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-gateway-'));
+  const masterKeyFile = join(folder, 'master-key');
+  writeFileSync(masterKeyFile, masterKey);
+  const profile = process.env['PROFILE'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${process.env['PROFILE']}`];
+  const child = spawn(process.execPath, ['--max-semi-space-size=4', ...profile, program, 'gateway'], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      KUBECONFIG: kubeconfig,
+      MASTER_KEY_FILES: masterKeyFile,
+      METRICS_PORT: '0',
+      HOST: '127.0.0.1',
+      PORT: '0',
+      LOG_FORMAT: 'json',
+      ...withoutLimits,
+      ...env,
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let output: string | undefined = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    if (output !== undefined) output += chunk.toString();
+  });
+  const port = Number(
+    await eventually('the gateway listens', () => {
+      if (child.exitCode !== null) throw new Error(`the gateway has ended: ${output ?? ''}`);
+      return /"port":(\d+)/.exec(output ?? '')?.[1];
+    }),
+  );
+  output = undefined;
+  const url = `http://127.0.0.1:${port}`;
+  await eventually('the gateway is ready', async () => (await fetch(`${url}/ready`)).ok);
+  const fileOf = (name: string) => readFileSync(`/proc/${child.pid ?? 0}/${name}`, 'utf8');
+  return {
+    port,
+    processorSeconds: () => {
+      const fields = fileOf('stat').split(') ')[1]?.split(' ') ?? [];
+      return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+    },
+    memoryMiB: () => Number(/VmRSS:\s+(\d+)/.exec(fileOf('status'))?.[1]) / 1024,
+    close: async () => {
+      const exited = once(child, 'exit');
+      if (child.exitCode === null && child.kill('SIGTERM')) await exited;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

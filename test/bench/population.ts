@@ -1,0 +1,91 @@
+import type { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { conversations } from '../../src/resources/conversation.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import { newUuid, ownSandboxName } from '../../src/resources/ids.ts';
+import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
+import { inParallel } from './api-server.ts';
+
+export const namespace = 'default';
+const owner = 'alice';
+const atOnce = 16;
+const time = '2026-03-01T12:00:04Z';
+const message = 'Look at the failing test of the parser, find out since when it fails, and mend it without changing the test.';
+
+const is = (type: string, reason: string) => ({ type, status: 'True' as const, reason, message: 'So it is.', lastTransitionTime: time });
+
+export const newKey = async (client: HttpKubeClient): Promise<string> => (await issueKey({ client, namespace, owner })).key;
+
+export const addTemplate = (client: HttpKubeClient) =>
+  client.create(sandboxTemplates, {
+    apiVersion,
+    kind: 'SandboxTemplate',
+    metadata: { namespace, name: 'default' },
+    spec: {
+      displayName: 'Default',
+      podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } },
+      agent: { port: 8000, workingDir: '/workspace' },
+      storage: { size: '1Gi', retain: false },
+      startDeadline: '5m',
+    },
+  });
+
+/** A sandbox that runs, with its agent at this address. */
+export async function addSandbox(client: HttpKubeClient, name: string, podIP: string, agentPort: number): Promise<Sandbox> {
+  await client.create(sandboxes, {
+    apiVersion,
+    kind: 'Sandbox',
+    metadata: { namespace, name },
+    spec: { owner, templateName: 'default', replicas: 1 },
+  });
+  const status = {
+    phase: 'RUNNING' as const,
+    podName: name,
+    podUID: 'pod-1',
+    podIP,
+    agentPort,
+    activeSince: time,
+    conditions: [
+      is(SandboxCondition.admitted, 'Admitted'),
+      is(SandboxCondition.agentReady, 'Connected'),
+      is(SandboxCondition.ready, 'Running'),
+    ],
+  };
+  return client.mergePatch(sandboxes, namespace, name, { status }, { subresource: 'status' });
+}
+
+/** Conversations of one owner, all READY in sandboxes that run: the most that there is to say of each. Returns their ids. */
+export async function addConversations(client: HttpKubeClient, count: number): Promise<readonly string[]> {
+  const began = Date.now();
+  const ids = Array.from({ length: count }, (_, index) => newUuid(began + index));
+  await inParallel(count, atOnce, async (index) => {
+    const id = ids[index] ?? '';
+    const sandboxName = ownSandboxName(id);
+    await client.create(conversations, {
+      apiVersion,
+      kind: 'Conversation',
+      metadata: { namespace, name: id },
+      spec: {
+        owner,
+        templateName: 'default',
+        initialMessage: { role: 'user', content: [{ type: 'text', text: message }], run: true },
+        repository: { name: `group/project-${index % 50}`, branch: 'main' },
+        agent: { model: 'a-model' },
+      },
+    });
+    await addSandbox(client, sandboxName, `10.244.${(index >> 8) % 256}.${index % 256}`, 8000);
+    const statuses = ['WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY'] as const;
+    const status = {
+      start: { status: 'READY' as const, transitions: statuses.map((passed) => ({ status: passed, time })) },
+      sandboxName,
+      sandboxStatus: 'RUNNING' as const,
+      executionStatus: 'running' as const,
+      title: `Mend the parser (${index})`,
+      lastActivityTime: time,
+      metrics: { accumulatedCost: '0.1234', promptTokens: 12_345, completionTokens: 1234 },
+    };
+    await client.mergePatch(conversations, namespace, id, { status }, { subresource: 'status' });
+  });
+  return ids;
+}

@@ -1,0 +1,185 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+export interface SeenRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly authorization: string | undefined;
+  readonly protocol: string | undefined;
+}
+
+export interface GitServerOptions {
+  /** Any by default. */
+  readonly port?: number;
+  /** What its URL ends with: /scm. */
+  readonly prefix?: string;
+  /** Commits, branches and HEAD by the name of the repository. */
+  readonly repositories: Readonly<Record<string, { readonly branches?: readonly string[]; readonly head?: string }>>;
+  /** `user:password` of those who may read a repository; a repository that is not here is public. */
+  readonly readers?: Readonly<Record<string, readonly string[]>>;
+  /** Serve files alone, as any web server does. */
+  readonly isPlain?: boolean;
+  /** The protocol is of version 0, whatever is asked for. */
+  readonly isOld?: boolean;
+}
+
+/** How it answers for a repository instead; a hang is ended with the server. */
+export type Fault = (request: IncomingMessage, response: ServerResponse) => void;
+
+const git = (args: readonly string[], input?: string) =>
+  execFileSync('git', args, {
+    input,
+    env: {
+      PATH: process.env['PATH'],
+      HOME: '/nonexistent',
+      GIT_CONFIG_NOSYSTEM: '1',
+      ...Object.fromEntries(
+        ['AUTHOR', 'COMMITTER'].flatMap((who) => [
+          [`GIT_${who}_NAME`, 'test'],
+          [`GIT_${who}_EMAIL`, 'test@localhost'],
+        ]),
+      ),
+    },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+    .toString()
+    .trim();
+
+/** A git host: `git http-backend` behind HTTP, with passwords as one has them. */
+export class GitServer {
+  readonly #folder = mkdtempSync(join(tmpdir(), 'git-server-'));
+  readonly #options: GitServerOptions;
+  readonly #server: Server;
+  readonly requests: SeenRequest[] = [];
+  readonly faults = new Map<string, Fault>();
+  /** Commit of the first branch, by repository. */
+  readonly commits = new Map<string, string>();
+  readers: Record<string, readonly string[]>;
+
+  private constructor(options: GitServerOptions) {
+    this.#options = options;
+    this.readers = { ...options.readers };
+    for (const [name, { branches = ['main'], head = 'main' }] of Object.entries(options.repositories)) {
+      const path = join(this.#folder, `${name}.git`);
+      git(['init', '--quiet', '--bare', '--initial-branch', head, path]);
+      if (branches.length > 0) {
+        const tree = git(['-C', path, 'mktree'], '');
+        const commit = git(['-C', path, 'commit-tree', '-m', name, tree]);
+        this.commits.set(name, commit);
+        git(['-C', path, 'update-ref', '--stdin'], branches.map((branch) => `create refs/heads/${branch} ${commit}\n`).join(''));
+      }
+      if (options.isPlain === true) git(['-C', path, 'update-server-info']);
+    }
+    this.#server = createServer((request, response) => this.#answer(request, response));
+  }
+
+  static async start(options: GitServerOptions): Promise<GitServer> {
+    const server = new GitServer(options);
+    server.#server.listen(options.port ?? 0, '127.0.0.1');
+    await once(server.#server, 'listening');
+    return server;
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  get url(): string {
+    return `${this.origin}${this.#options.prefix ?? ''}`;
+  }
+
+  /** Those about a repository, since the last time. */
+  taken(): readonly SeenRequest[] {
+    return this.requests.splice(0);
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    this.#server.close();
+    await once(this.#server, 'close');
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const { method = '', url = '', headers } = request;
+    const { authorization } = headers;
+    const protocol = headers['git-protocol'];
+    this.requests.push({ method, url, authorization, protocol: typeof protocol === 'string' ? protocol : undefined });
+    const { pathname, search } = new URL(url, this.origin);
+    const { prefix = '' } = this.#options;
+    const path = pathname.slice(prefix.length);
+    const name = /^\/(.+)\.git\//.exec(path)?.[1] ?? '';
+    const fault = this.faults.get(name);
+    if (fault !== undefined) {
+      fault(request, response);
+      return;
+    }
+    const [type = '', credential = ''] = authorization?.split(' ') ?? [];
+    const reader = type === 'Basic' ? Buffer.from(credential, 'base64').toString() : undefined;
+    const readers = this.readers[name];
+    const isKnown = reader === undefined || Object.values(this.readers).some((known) => known.includes(reader));
+    // As GitHub does: nobody learns which names there are, and who has no access is told that there is nothing.
+    if (
+      !pathname.startsWith(prefix) ||
+      !isKnown ||
+      (reader === undefined && (readers !== undefined || !Object.hasOwn(this.#options.repositories, name)))
+    ) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end('Who are you?');
+    } else if (readers !== undefined && !readers.includes(reader ?? '')) {
+      response.writeHead(404).end('Not found');
+    } else if (this.#options.isPlain === true) {
+      this.#sendFile(path, response);
+    } else {
+      this.#runBackend(request, response, path, search.slice(1));
+    }
+  }
+
+  #sendFile(path: string, response: ServerResponse): void {
+    try {
+      response.writeHead(200).end(readFileSync(join(this.#folder, path)));
+    } catch {
+      response.writeHead(404).end();
+    }
+  }
+
+  #runBackend(request: IncomingMessage, response: ServerResponse, path: string, query: string): void {
+    const protocol = request.headers['git-protocol'];
+    const child = spawn('git', ['http-backend'], {
+      env: {
+        PATH: process.env['PATH'],
+        HOME: '/nonexistent',
+        GIT_PROJECT_ROOT: this.#folder,
+        GIT_HTTP_EXPORT_ALL: '1',
+        PATH_INFO: path,
+        QUERY_STRING: query,
+        REQUEST_METHOD: request.method,
+        CONTENT_TYPE: request.headers['content-type'],
+        CONTENT_LENGTH: request.headers['content-length'],
+        GIT_PROTOCOL: this.#options.isOld === true || typeof protocol !== 'string' ? '' : protocol,
+      },
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    request.pipe(child.stdin);
+    child.stdin.on('error', () => undefined);
+    const chunks: Buffer[] = [];
+    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
+    child.once('close', () => {
+      const output = Buffer.concat(chunks);
+      const end = output.indexOf('\r\n\r\n');
+      const fields = output
+        .toString('latin1', 0, end)
+        .split('\r\n')
+        .map((line): [string, string] => {
+          const colon = line.indexOf(':');
+          return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+        });
+      const { status = '200', ...headers } = Object.fromEntries(fields);
+      response.writeHead(Number.parseInt(status, 10), headers).end(output.subarray(end + 4));
+    });
+  }
+}
