@@ -1,4 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,7 +37,12 @@ function makeRepository(): string {
 }
 
 beforeAll(async () => {
-  up = await Installation.start({ env: { GIT_HOSTS: JSON.stringify({ github: makeRepository() }), LOG_LEVEL: 'debug' } });
+  const credentials = join(folder, 'credentials');
+  mkdirSync(credentials);
+  secrets['git credential'] = `ghp_${randomBytes(16).toString('hex')}`;
+  writeFileSync(join(credentials, 'github'), `reader:${secrets['git credential']}\n`, { mode: 0o600 });
+  const git = { GIT_HOSTS: JSON.stringify({ github: makeRepository() }), GIT_CREDENTIALS_DIR: credentials };
+  up = await Installation.start({ env: { ...git, LOG_LEVEL: 'debug' } });
   proxy = await recordingProxy(up.url);
   client = new CloudClient({ host: proxy.url, apiKey: up.key });
 }, 60_000);
