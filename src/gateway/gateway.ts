@@ -17,6 +17,7 @@ import { sendProblem, refuseConnection } from './app/send-problem.ts';
 import { closeServer, createHttpServer, listenOn } from './app/server.ts';
 import type { Services } from './app/services.ts';
 import { Authenticator } from './auth/authenticate.ts';
+import { KeyUse } from './auth/key-use.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
@@ -201,9 +202,11 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
   const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
+  const keyUse = new KeyUse({ client, cache: caches.apiKeys, namespace, clock, logger });
   addRoutes(app, {
     routes,
     authenticator,
+    keyUse,
     isSynced,
     limits,
     load,
@@ -257,7 +260,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     streams.close();
     await closeServer(server, clock, graceMs);
     load.stop();
-    await Promise.all([agents.close(), events.close()]);
+    await Promise.all([agents.close(), events.close(), keyUse.stop()]);
     for (const feed of Object.values(feeds)) feed.close();
   };
   return {
@@ -272,6 +275,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         throw error;
       }
       load.start();
+      keyUse.start();
       return { port };
     },
     close: () => (closing ??= close()),

@@ -2,43 +2,58 @@ import { inspect } from 'node:util';
 import type { Got, Sent, TwoOwners } from '../support/gateway/two-owners.ts';
 import { leaksIn, withoutFields, type Secrets } from '../support/leaks.ts';
 
+/** Of a key that is made for a sandbox, in base64. */
+const keyLength = 43;
+
 /** Looks for secrets in every answer, and in the end in everything else that came of the requests. */
 export class LeakWatch {
   readonly leaks: string[] = [];
   /** Fields in which a secret has been shown to whom it belongs: else the search would prove nothing. */
   readonly shown = new Set<string>();
   readonly #world: TwoOwners;
-  #secrets: Secrets = {};
-  #answers = 0;
+  readonly #issued: Record<string, string> = {};
+  /** Of all sandboxes that there have been. */
+  readonly #derived = new Set<string>();
+  readonly #remove: () => void;
 
   constructor(world: TwoOwners) {
     this.#world = world;
+    this.#remove = world.caches.sandboxes.addHandler({
+      added: ({ metadata }) => world.derivedKeys(metadata.uid).forEach((key) => this.#derived.add(key)),
+    });
   }
 
   readonly watch = ({ method, target }: Sent, { headers, body }: Got): void => {
-    // Sandboxes come and go: those of a moment ago count as well.
-    if (this.#answers++ % 20 === 0) this.#secrets = { ...this.#secrets, ...this.#world.secrets };
     const text = body.toString();
     const issued = /"key":"(co_[^"]+)"/.exec(text)?.[1];
     if (issued !== undefined) {
-      this.#secrets = { ...this.#secrets, [`key ${Object.keys(this.#secrets).length}`]: issued };
+      this.#issued[`key ${Object.keys(this.#issued).length}`] = issued;
       this.shown.add('key');
     }
-    if (/"session_api_key":"[^"]+"/.test(text)) this.shown.add('session_api_key');
+    if ([...text.matchAll(/"session_api_key":"([^"]+)"/g)].some(([, key = '']) => this.#derived.has(key)))
+      this.shown.add('session_api_key');
     const seen = `${JSON.stringify(headers)}${withoutFields(text, 'session_api_key', 'key')}`;
-    this.#look(`the answer to ${method} ${target.slice(0, 200)}`, seen, { ...this.#secrets, ...this.#world.internals });
+    this.#look(`the answer to ${method} ${target.slice(0, 200)}`, seen, { ...this.#world.secrets, ...this.#world.internals });
   };
 
   /** The log, the metrics and the resources. */
   async finish(): Promise<void> {
-    const { log, metrics } = this.#world;
-    for (const line of log.lines) this.#look(`the log: ${line.message}`, inspect(line, { depth: 8, maxStringLength: null }), this.#secrets);
-    this.#look('the metrics', await metrics.registry.metrics(), { ...this.#secrets, ...this.#world.internals });
+    this.#remove();
+    const { log, metrics, secrets, internals } = this.#world;
+    for (const line of log.lines) {
+      this.#look(`the log: ${line.message}`, inspect(line, { depth: 8, maxStringLength: null }), { ...secrets, ...this.#issued });
+    }
+    this.#look('the metrics', await metrics.registry.metrics(), { ...secrets, ...internals, ...this.#issued });
     for (const object of await this.#world.cluster())
-      this.#look(`the ${object.kind} ${object.metadata.name}`, JSON.stringify(object), this.#secrets);
+      this.#look(`the ${object.kind} ${object.metadata.name}`, JSON.stringify(object), secrets);
   }
 
   #look(where: string, text: string, secrets: Secrets): void {
-    for (const secret of leaksIn(text, secrets)) this.leaks.push(`${secret} stands in ${where}`);
+    for (const secret of leaksIn(text, secrets)) this.leaks.push(`the ${secret} stands in ${where}`);
+    for (const [token] of text.matchAll(/[\w-]{43,}/g)) {
+      for (let start = 0; start + keyLength <= token.length; start++) {
+        if (this.#derived.has(token.slice(start, start + keyLength))) this.leaks.push(`a sandbox's key stands in ${where}`);
+      }
+    }
   }
 }

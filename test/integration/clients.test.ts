@@ -1,4 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -36,7 +37,12 @@ function makeRepository(): string {
 }
 
 beforeAll(async () => {
-  up = await Installation.start({ env: { GIT_HOSTS: JSON.stringify({ github: makeRepository() }), LOG_LEVEL: 'debug' } });
+  const credentials = join(folder, 'credentials');
+  mkdirSync(credentials);
+  secrets['git credential'] = `ghp_${randomBytes(16).toString('hex')}`;
+  writeFileSync(join(credentials, 'github'), `reader:${secrets['git credential']}\n`, { mode: 0o600 });
+  const git = { GIT_HOSTS: JSON.stringify({ github: makeRepository() }), GIT_CREDENTIALS_DIR: credentials };
+  up = await Installation.start({ env: { ...git, LOG_LEVEL: 'debug' } });
   proxy = await recordingProxy(up.url);
   client = new CloudClient({ host: proxy.url, apiKey: up.key });
 }, 60_000);
@@ -58,12 +64,10 @@ const refused = { status: 404, response: { code: 'route-not-found' } };
 const notAllowed = { status: 405, response: { code: 'method-not-allowed' } };
 const none = 'none';
 const beyond: Readonly<Record<string, readonly [call: (client: CloudClient, id: string) => Promise<unknown>, expected: object]>> = {
-  getOrganizations: [(it) => it.getOrganizations(), refused],
   getOrganizationMe: [(it) => it.getOrganizationMe(none), refused],
   saveSettings: [(it) => it.saveSettings({ app_preferences: { language: 'en' } }), notAllowed],
   getSettingsSchema: [(it) => it.getSettingsSchema(), refused],
   getConversationSettingsSchema: [(it) => it.getConversationSettingsSchema(), refused],
-  listProfiles: [(it) => it.listProfiles(), refused],
   getProfile: [(it) => it.getProfile(none), refused],
   saveProfile: [(it) => it.saveProfile(none, { llm: { model: none } }), refused],
   deleteProfile: [(it) => it.deleteProfile(none), refused],
@@ -73,10 +77,7 @@ const beyond: Readonly<Record<string, readonly [call: (client: CloudClient, id: 
   createSecret: [(it) => it.createSecret(none, 'value'), refused],
   updateSecret: [(it) => it.updateSecret(none, 'other'), refused],
   deleteSecret: [(it) => it.deleteSecret(none), refused],
-  getInstallations: [(it) => it.getInstallations({ provider: 'github' }), refused],
   getSuggestedTasks: [(it) => it.getSuggestedTasks(), refused],
-  searchModels: [(it) => it.searchModels({}), refused],
-  searchProviders: [(it) => it.searchProviders({}), refused],
   downloadConversation: [(it, id) => it.downloadConversation(id), refused],
   readConversationFile: [(it, id) => it.readConversationFile(id, 'README.md'), refused],
   switchConversationProfile: [(it, id) => it.switchConversationProfile(id, none), refused],
@@ -95,7 +96,13 @@ const beyond: Readonly<Record<string, readonly [call: (client: CloudClient, id: 
 const told = [
   ...['createConversation', 'getConversationStartTask', 'getConversations', 'searchConversations', 'getSandboxes', 'pauseSandbox'],
   ...['resumeSandbox', 'updateConversationPublicFlag', 'deleteConversation', 'getCurrentApiKey', 'getSettings'],
-  ...['getSettingsWithDerivedFields', 'listSkills', 'searchRepositories', 'getRepositoryBranches'],
+  ...[
+    'getSettingsWithDerivedFields',
+    'listSkills',
+    'searchRepositories',
+    'getRepositoryBranches',
+    ...['getOrganizations', 'listProfiles', 'getInstallations', 'searchModels', 'searchProviders'],
+  ],
 ];
 const plumbing = ['constructor', 'request', 'requestDirect', 'requestThroughProxy', 'buildUpstreamAuthHeaders', 'profileBasePath'];
 
@@ -118,6 +125,11 @@ describe("the official client's CloudClient, against the built program", () => {
     expect(await client.getSettings()).toMatchObject({ provider_tokens_set: { github: null } });
     expect(await client.getSettingsWithDerivedFields()).toMatchObject({ llm_api_key_set: true, provider_tokens_set: { github: null } });
     expect(await client.listSkills()).toEqual([]);
+    expect(await client.getOrganizations()).toEqual({ items: [], currentOrgId: null });
+    expect(await client.listProfiles()).toEqual({ profiles: [], active_profile: null });
+    for (const empty of [client.getInstallations({ provider: 'github' }), client.searchModels({}), client.searchProviders({})]) {
+      expect(await empty).toEqual({ items: [], next_page_id: null });
+    }
     expect(await client.searchRepositories({ provider: 'github', query: 'acme/shop' })).toMatchObject({
       items: [{ full_name: 'acme/shop' }],
     });

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Express, ErrorRequestHandler, Request, RequestHandler } from 'express';
 import type { Logger } from '../../observability/logger.ts';
 import type { Authenticator, Principal } from '../auth/authenticate.ts';
+import type { KeyUse } from '../auth/key-use.ts';
 import { problemBody } from '../errors/problem-body.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
@@ -17,6 +18,7 @@ import { sendJson, sendJsonText } from './send-json.ts';
 export interface RouterOptions {
   readonly routes: readonly Route[];
   readonly authenticator: Authenticator;
+  readonly keyUse: Pick<KeyUse, 'seen'>;
   /** Whether the caches are filled, so that a key that is not found is known to be wrong. */
   readonly isSynced: () => boolean;
   readonly limits: RateLimits;
@@ -69,6 +71,7 @@ const admit =
       if (!(route.access === 'session' && typeof id === 'string' && options.opensSession(id, request.headers))) {
         const principal = authenticate(request, options);
         response.locals.principal = principal;
+        options.keyUse.seen(principal.keyName);
         const headers = options.limits.request(principal.keyName, kind);
         for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
       }

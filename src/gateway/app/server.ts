@@ -9,6 +9,8 @@ import { headFlaw } from './request-head.ts';
 import { requestIdOf } from './request-scope.ts';
 import { refuseConnection, sendProblem } from './send-problem.ts';
 
+/** Of one event of a response, before the runtime warns. */
+const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
 /** Requests on one connection that wait for their answers; nobody that is known sends even two ahead. */
 const maxPipelined = 64;
@@ -63,6 +65,8 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
     },
     (request, response) => {
       const { socket } = request;
+      // A pipeline into it adds seven for its close to those of limits, logs and the load: no leak.
+      response.setMaxListeners(maxListeners);
       const state = states.get(socket) ?? { underWay: 0, last: response, queue: [], isOver: false };
       states.set(socket, state);
       state.underWay += 1;

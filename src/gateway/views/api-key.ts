@@ -9,7 +9,7 @@ export const apiKeySchema = z.object({
   user_id: z.string(),
   role: z.enum(apiKeyRoles),
   created_at: timestampSchema,
-  last_used_at: timestampSchema.nullable(),
+  last_used_at: timestampSchema.nullable().meta({ description: 'To the hour; null: not yet, or within the last minute.' }),
   expires_at: timestampSchema.nullable().meta({ description: 'When it stops working; null: never.' }),
 });
 export const issuedApiKeySchema = apiKeySchema.extend({

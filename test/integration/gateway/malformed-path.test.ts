@@ -128,7 +128,7 @@ describe('a path to a sandbox', () => {
     ['dots in the sandbox', '/sandboxes/sbx-1%2f..%2fsbx-2/AGENT_SERVER/', nowhere],
     ['a sandbox in capitals', '/sandboxes/SBX-1/AGENT_SERVER/', nowhere],
     ['a letter of the sandbox in disguise', '/sandboxes/%73bx-1/AGENT_SERVER/', nowhere],
-    ['an address for the sandbox', '/sandboxes/127.0.0.1/AGENT_SERVER/', unknown],
+    ['an address for the sandbox', '/sandboxes/127.0.0.1/AGENT_SERVER/', '401 unauthorized'],
     ['a sandbox with a port', '/sandboxes/sbx-1:22/AGENT_SERVER/', nowhere],
     ['a sandbox with a user', '/sandboxes/a@sbx-1/AGENT_SERVER/', nowhere],
     ['a port that is not exposed', '/sandboxes/sbx-1/SSH/', nowhere],

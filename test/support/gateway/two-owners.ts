@@ -190,15 +190,9 @@ export class TwoOwners {
     return { name: resource.metadata.name, key };
   }
 
-  /** What no log may hold, and no answer, but a sandbox's session key in its own field. Of the sandboxes that there are now. */
+  /** What no log may hold, and no answer. */
   get secrets(): Secrets {
-    const uids = this.caches.sandboxes.store.list().map(({ metadata }) => metadata.uid);
-    return {
-      "alice's key": this.keys.alice,
-      "bob's key": this.keys.bob,
-      'master key': canaries.masterKey,
-      ...Object.fromEntries(uids.flatMap((uid) => Object.entries(this.#derived(uid)))),
-    };
+    return { "alice's key": this.keys.alice, "bob's key": this.keys.bob, 'master key': canaries.masterKey };
   }
 
   /** What an answer may not hold either: where things are. */
@@ -206,13 +200,10 @@ export class TwoOwners {
     return { 'pod IP': canaries.podIP, 'API server': this.server.server.url, 'API token': this.server.token, folder: this.server.folder };
   }
 
-  #derived(uid: string): Secrets {
+  /** The keys that are made for a sandbox. Of these an answer may hold the first, in its own field. */
+  derivedKeys(uid: string): readonly string[] {
     const keys = this.sandboxKeys;
-    return {
-      [`session key of ${uid}`]: keys.sessionKey(uid),
-      [`secret key of ${uid}`]: keys.secretKey(uid),
-      [`bootstrap key of ${uid}`]: keys.bootstrapKey(uid),
-    };
+    return [keys.sessionKey(uid), keys.secretKey(uid), keys.bootstrapKey(uid)];
   }
 
   /** Everything that is stored, of every kind. */

@@ -1,0 +1,84 @@
+import { isoTime, type Clock, type Timer } from '../../kube/clock.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
+import type { Cache } from '../lookup/cache.ts';
+
+/** Between two writes about one key. */
+const coarseMs = 60 * 60 * 1000;
+/** Between two looks at what has been used. */
+const intervalMs = 60 * 1000;
+
+export interface KeyUseOptions {
+  readonly client: Pick<KubeClient, 'mergePatch'>;
+  readonly cache: Cache<ApiKey>;
+  readonly namespace: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Writes into each ApiKey when it was last used: a minute later, at most once an hour whichever replica it is used on, and beside the
+ * requests, so that none waits or fails for it. The patch names one field and no version, so it is in nobody's way.
+ */
+export class KeyUse {
+  readonly #options: KeyUseOptions;
+  readonly #used = new Set<string>();
+  /** When this replica has written last: a cache may not show it yet. */
+  readonly #written = new Map<string, number>();
+  #timer: Timer | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  constructor(options: KeyUseOptions) {
+    this.#options = options;
+  }
+
+  seen(keyName: string): void {
+    this.#used.add(keyName);
+  }
+
+  start(delayMs = intervalMs): void {
+    this.#timer = this.#options.clock.after(delayMs, () => {
+      this.#writing = this.#write();
+    });
+  }
+
+  /** What was used in the last minute is not written any more. */
+  async stop(): Promise<void> {
+    this.#used.clear();
+    this.#timer?.cancel();
+    await this.#writing;
+    this.#timer?.cancel();
+  }
+
+  async #write(): Promise<void> {
+    const { cache, namespace, logger } = this.#options;
+    for (const name of this.#written.keys()) if (cache.store.get(namespace, name) === undefined) this.#written.delete(name);
+    try {
+      for (const name of this.#used) await this.#writeOne(name);
+      this.start();
+    } catch (error) {
+      // It is not worth a line a minute.
+      logger.warn('The use of API keys is not recorded', { error });
+      this.start(coarseMs);
+    } finally {
+      this.#used.clear();
+    }
+  }
+
+  async #writeOne(name: string): Promise<void> {
+    const { client, cache, namespace, clock } = this.#options;
+    const key = cache.store.get(namespace, name);
+    if (key === undefined) return;
+    const stored = Date.parse(key.status?.lastUsedTime ?? '');
+    const last = Math.max(Number.isNaN(stored) ? 0 : stored, this.#written.get(name) ?? 0);
+    if (clock.now() - last < coarseMs) return;
+    this.#written.set(name, clock.now());
+    try {
+      await client.mergePatch(apiKeys, namespace, name, { status: { lastUsedTime: isoTime(clock) } }, { subresource: 'status' });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+  }
+}
