@@ -21,7 +21,7 @@ export interface OpenLoadOptions {
   readonly request: string;
   readonly perSecond: number;
   readonly durationMs: number;
-  /** Opened before: a Node server takes one new connection a turn, so that under load it is these that would wait. */
+  /** Opened and used before: a Node server takes one new connection a turn, so that under load it is these that would wait. */
   readonly connections: number;
 }
 
@@ -40,6 +40,8 @@ export async function offer({ port, request, perSecond, durationMs, connections 
     const socket = connect(port, '127.0.0.1').setNoDelay(true);
     await once(socket, 'connect');
     sockets.add(socket);
+    socket.write('GET /alive HTTP/1.1\r\nHost: x\r\n\r\n');
+    await once(socket, 'data');
     const reader = new AnswerReader();
     let sentMs = 0;
     const send = () => {

@@ -4,7 +4,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import type { RequestKind } from './rate-limits.ts';
 
 export interface LoadOptions {
-  /** Requests that may be worked on at once; 0: no limit. Writes get three quarters of it. */
+  /** Requests that may be worked on at once; 0: no limit. Writes get three quarters of it, and few while they are slow. */
   readonly maxUnderWay?: number;
   /** How late the event loop may be before writes are refused; reads at four times that. 0: no limit. */
   readonly maxDelayMs?: number;
@@ -14,6 +14,14 @@ const sampleMs = 50;
 /** So many samples in a row have to be late: one pause, of the garbage collector for example, is no overload. */
 const samples = 3;
 const writesShare = 0.75;
+/**
+ * Once writes take so long on average, because those before them fill the API server, only so many are let in at once: it is kept as
+ * busy by few as by many, and each of few is done in time.
+ */
+const slowWriteMs = 1000;
+const writesWhileSlow = 64;
+/** How much one write counts in that average. */
+const smoothing = 0.05;
 /** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
 const readsPatience = 4;
 /** Of all bodies that have not been answered yet. One may have 1 MiB. */
@@ -30,6 +38,8 @@ export class LoadGuard {
   #timer: Timer | undefined;
   #underWay = 0;
   #bodyBytes = 0;
+  #writesUnderWay = 0;
+  #writeMs = 0;
 
   constructor({ load, clock, metrics }: { load: LoadOptions; clock: Clock; metrics: Metrics }) {
     this.#clock = clock;
@@ -67,22 +77,33 @@ export class LoadGuard {
    * @returns Ends it. Safe to call twice.
    */
   enter(kind: RequestKind, bodyBytes: number): () => void {
-    const room = kind === 'writes' ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
-    const patience = kind === 'writes' ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
-    if (this.#underWay >= room || this.delayMs > patience || (bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay)) {
+    const isWrite = kind === 'writes';
+    const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
+    const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
+    const isFull = this.#underWay >= room || (isWrite && this.#areWritesSlow && this.#writesUnderWay >= writesWhileSlow);
+    if (isFull || this.delayMs > patience || (bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay)) {
       this.#metrics.shedRequests.inc({ kind });
       throw new ProblemError('overloaded', 'The service has too much to do at the moment. Try again.', {
         headers: { 'retry-after': String(retryAfterSeconds[kind]) },
       });
     }
+    const beganMs = this.#clock.monotonic();
     this.#underWay += 1;
     this.#bodyBytes += bodyBytes;
+    if (isWrite) this.#writesUnderWay += 1;
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
       this.#underWay -= 1;
       this.#bodyBytes -= bodyBytes;
+      if (!isWrite) return;
+      this.#writesUnderWay -= 1;
+      this.#writeMs += smoothing * (this.#clock.monotonic() - beganMs - this.#writeMs);
     };
+  }
+
+  get #areWritesSlow(): boolean {
+    return this.#maxUnderWay !== Infinity && this.#writeMs > slowWriteMs;
   }
 }

@@ -27,6 +27,24 @@ describe('the guard against overload', () => {
     guard.enter('writes', 0)();
   });
 
+  it('lets few writes in at once while they are slow, and as many as ever once they are quick', async () => {
+    const clock = new VirtualClock();
+    const guard = new LoadGuard({ load: { maxUnderWay: 2000 }, clock, metrics });
+    const enter = (count: number) => Array.from({ length: count }, () => guard.enter('writes', 0));
+    const take = async (leave: readonly (() => void)[], milliseconds: number) => {
+      await clock.advance(milliseconds);
+      for (const end of leave) end();
+    };
+    await take(enter(100), 900);
+    await take(enter(100), 3000);
+    const few = enter(64);
+    expect(refusalOf(() => guard.enter('writes', 0))).toBe('503 overloaded 2');
+    guard.enter('reads', 0)();
+    await take(few, 100);
+    await take(enter(100), 100);
+    expect(guard.underWay).toBe(0);
+  });
+
   it('bounds the memory of bodies, but refuses no request without one', () => {
     const guard = new LoadGuard({ load: {}, clock: new VirtualClock(), metrics });
     const mebibyte = 1024 * 1024;
