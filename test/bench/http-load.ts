@@ -25,6 +25,11 @@ export class AnswerReader {
   #left = 0;
   head = '';
 
+  /** Whether the server closes the connection behind it. */
+  get isLast(): boolean {
+    return /\r\nconnection: close/i.test(this.head);
+  }
+
   get status(): string {
     return this.head.slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length);
   }

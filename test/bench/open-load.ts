@@ -36,6 +36,7 @@ export async function offer({ port, request, perSecond, durationMs, connections 
   const free: (() => void)[] = [];
   const sockets = new Set<Socket>();
   let [underWay, held, broken] = [0, 0, 0];
+  let isOver = false;
   const open = async () => {
     const socket = connect(port, '127.0.0.1').setNoDelay(true);
     await once(socket, 'connect');
@@ -54,9 +55,13 @@ export async function offer({ port, request, perSecond, durationMs, connections 
     socket.on('error', () => undefined);
     socket.once('close', () => {
       sockets.delete(socket);
-      if (!isWaiting) return;
-      underWay -= 1;
-      broken += 1;
+      const at = free.indexOf(send);
+      if (at >= 0) free.splice(at, 1);
+      if (isWaiting) {
+        underWay -= 1;
+        broken += 1;
+      }
+      if (!isOver) void open().catch(() => undefined);
     });
     socket.on('data', (chunk: Buffer) => {
       if (!reader.read(chunk)) return;
@@ -64,7 +69,7 @@ export async function offer({ port, request, perSecond, durationMs, connections 
       (reader.status === '503' ? refused : accepted).push(performance.now() - sentMs);
       underWay -= 1;
       isWaiting = false;
-      free.push(send);
+      if (!reader.isLast) free.push(send);
     });
     free.push(send);
   };
@@ -78,6 +83,7 @@ export async function offer({ port, request, perSecond, durationMs, connections 
     }
     await delay(tickMs);
   }
+  isOver = true;
   const until = performance.now() + patienceMs;
   while (underWay > 0 && performance.now() < until) await delay(tickMs);
   const unanswered = underWay;

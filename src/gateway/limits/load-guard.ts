@@ -13,6 +13,11 @@ export interface LoadOptions {
 const sampleMs = 50;
 /** So many samples in a row have to be late: one pause, of the garbage collector for example, is no overload. */
 const samples = 3;
+/**
+ * The event loop takes so many sockets in one go and, while at least as many are ready again, 48 times so before it looks at a timer
+ * or an answer of the API server: requests come in, and nothing is finished.
+ */
+const socketsInOneGo = 1024;
 const writesShare = 0.75;
 /**
  * Once writes take so long on average, because those before them fill the API server, only so many are let in at once: it is kept as
@@ -36,6 +41,8 @@ export class LoadGuard {
   readonly #maxDelayMs: number;
   readonly #delays: number[] = [];
   #timer: Timer | undefined;
+  #dueMs = Infinity;
+  #sinceTimer = 0;
   #underWay = 0;
   #bodyBytes = 0;
   #writesUnderWay = 0;
@@ -51,6 +58,8 @@ export class LoadGuard {
   start(): void {
     if (this.#maxDelayMs === Infinity) return;
     const due = this.#clock.monotonic() + sampleMs;
+    this.#dueMs = due;
+    this.#sinceTimer = 0;
     this.#timer = this.#clock.after(sampleMs, () => {
       this.#delays.push(Math.max(0, this.#clock.monotonic() - due));
       if (this.#delays.length > samples) this.#delays.shift();
@@ -78,13 +87,16 @@ export class LoadGuard {
    */
   enter(kind: RequestKind, bodyBytes: number): () => void {
     const isWrite = kind === 'writes';
+    this.#sinceTimer += 1;
     const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
     const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
     const isFull = this.#underWay >= room || (isWrite && this.#areWritesSlow && this.#writesUnderWay >= writesWhileSlow);
-    if (isFull || this.delayMs > patience || (bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay)) {
+    const isStarved = this.#isStarved;
+    if (isFull || isStarved || this.delayMs > patience || (bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay)) {
       this.#metrics.shedRequests.inc({ kind });
       throw new ProblemError('overloaded', 'The service has too much to do at the moment. Try again.', {
-        headers: { 'retry-after': String(retryAfterSeconds[kind]) },
+        // New connections are taken one in a go, so that what is closed gives room to what is under way.
+        headers: { 'retry-after': String(retryAfterSeconds[kind]), ...(isStarved ? { connection: 'close' } : {}) },
       });
     }
     const beganMs = this.#clock.monotonic();
@@ -101,6 +113,10 @@ export class LoadGuard {
       this.#writesUnderWay -= 1;
       this.#writeMs += smoothing * (this.#clock.monotonic() - beganMs - this.#writeMs);
     };
+  }
+
+  get #isStarved(): boolean {
+    return this.#sinceTimer > socketsInOneGo && this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs;
   }
 
   get #areWritesSlow(): boolean {
