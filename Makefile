@@ -51,7 +51,7 @@ conformance: $(installed) ## The cases of test/conformance on a real API server 
 faults: $(installed) ## FAULTS=1000 faults between the client layer and a real API server (SEED, FAULT; KUBECONFIG, else built, else embedded)
 	@test/cluster/with-control-plane faults node test/faults/main.ts
 
-bench: $(installed) ## What things cost, beside what they may cost (ONLY; KUBECONFIG, else built, else embedded)
+bench: $(built) ## What things cost, beside what they may cost (ONLY; KUBECONFIG, else built, else embedded)
 	@test/cluster/with-control-plane bench node test/bench/main.ts
 
 cluster-up: ## Start a real Kubernetes on this machine; print its kubeconfig (needs Go, root; CLUSTER_STATE)

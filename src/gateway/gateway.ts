@@ -9,6 +9,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import { defaultTimeouts, limitRequestTime, type ClientTimeouts } from './app/client-timeouts.ts';
 import { cors, type CorsOrigins } from './app/cors.ts';
 import { healthRoutes } from './app/health.ts';
+import { LastAnswers } from './app/last-answers.ts';
 import { OpenStreams } from './app/open-streams.ts';
 import { requestIdOf, requestScope } from './app/request-scope.ts';
 import type { Route } from './app/route.ts';
@@ -112,6 +113,9 @@ export interface Gateway {
   readonly routes: readonly Route[];
 }
 
+/** Between the end of streams and the end of listening. */
+const lastCallMs = 500;
+
 /** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
 export function createGateway(options: GatewayOptions): Gateway {
   const { client, namespace, caches, clock, metrics, version, random = randomBytes, drainMs = 0, graceMs = 5000 } = options;
@@ -128,6 +132,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { gitHosts = {} } = options;
   const git = options.gitDirectory ?? typedNames(gitHosts);
   const streams = new OpenStreams();
+  const lastAnswers = new LastAnswers();
   const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const events = new AgentEvents();
   const limits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
@@ -195,10 +200,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (allowOrigins(request, response)) response.locals.pattern = 'preflight';
     else next();
   });
-  app.use((_request, response, next) => {
-    if (closing !== undefined) response.set('connection', 'close');
-    next();
-  });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
   const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
@@ -226,6 +227,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const server = createHttpServer(
     {
       request: (request, response) => {
+        lastAnswers.add(response);
         const refusal = connections.refusal(request, response);
         if (refusal !== undefined) {
           sendProblem(response, refusal, requestIdOf(request.headers['x-request-id']));
@@ -256,8 +258,11 @@ export function createGateway(options: GatewayOptions): Gateway {
   streams.add(() => agents.drain());
 
   const close = async () => {
+    lastAnswers.begin();
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
+    // Whoever was streamed to has a connection that looks good for another request. It gets an answer, which says that it is not.
+    if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
     load.stop();
     await Promise.all([agents.close(), events.close(), keyUse.stop()]);

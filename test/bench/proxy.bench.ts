@@ -1,26 +1,54 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SandboxKeys } from '../../src/agent/keys.ts';
+import { startApiServer } from './api-server.ts';
 import { startChild } from './child.ts';
-import { percentile, report } from './figure.ts';
-import { load } from './http-load.ts';
+import { report } from './figure.ts';
+import { measureBare, measurePart } from './gateway-load.ts';
+import { masterKey, startGateway } from './gateway-process.ts';
+import { addSandbox, addTemplate, newKey } from './population.ts';
 
-/** The proxy between a client and an agent, each in a process of its own on the same cores. */
-const connections = 50;
-const durationMs = 8000;
+/** The built gateway between a client and an agent, each in a process of its own on the same cores. */
 const open = 2000;
 const atOnce = 50;
-const settleSeconds = 5;
+const settleMs = 5000;
 
-const agent = startChild('proxy-agent.ts');
-const agentPort = await agent.line();
-const gateway = startChild('proxy-gateway.ts', [agentPort]);
-const { port, apiKey, sessionKey } = JSON.parse(await gateway.line()) as { port: number; apiKey: string; sessionKey: string };
+await using stack = new AsyncDisposableStack();
+const server = await startApiServer('memory');
+stack.defer(() => server.close());
+const agent = startChild('bare-server.ts');
+stack.defer(() => agent.close());
+const agentPort = Number(await agent.line());
+const bare = startChild('bare-proxy.ts', [String(agentPort)]);
+stack.defer(() => bare.close());
+await addTemplate(server.client);
+const apiKey = await newKey(server.client);
+const sandbox = await addSandbox(server.client, 'sbx-1', '127.0.0.1', agentPort);
+const sessionKey = new SandboxKeys([masterKey]).sessionKey(sandbox.metadata.uid);
 const base = '/sandboxes/sbx-1/AGENT_SERVER';
+
+const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${sessionKey}\r\nAccept: application/json\r\n\r\n`;
+await measureBare('the agent without a proxy, 50 connections', agentPort, request('/'));
+const bareRate = await measureBare('through a bare proxy', Number(await bare.line()), request('/api/conversations/1'));
+const first = await startGateway(server);
+try {
+  await measurePart(first, { what: 'GET through the proxy', request: request(`${base}/api/conversations/1`), atLeast: 5000 }, bareRate);
+} finally {
+  await first.close();
+}
+
+// Another one, so that its memory is that of what is open.
+const gateway = await startGateway(server);
+stack.defer(() => gateway.close());
 const sockets: Socket[] = [];
+stack.defer(() => {
+  for (const socket of sockets) socket.destroy();
+});
 
 /** Opens a connection, sends, and waits until the answer has what it should. */
 async function hold(text: string, expected: string): Promise<void> {
-  const socket = connect(port, '127.0.0.1');
+  const socket = connect(gateway.port, '127.0.0.1');
   sockets.push(socket);
   socket.write(text);
   let answer = '';
@@ -36,35 +64,19 @@ async function holdMany(text: string, expected: string): Promise<void> {
   for (let count = 0; count < open; count += atOnce) await Promise.all(Array.from({ length: atOnce }, () => hold(text, expected)));
 }
 
-const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Session-API-Key: ${sessionKey}\r\nAccept: application/json\r\n\r\n`;
-const proxied = request(`${base}/api/conversations/1`);
-try {
-  await load({ port, request: proxied, connections, durationMs: 2000 });
-  const direct = await load({ port: Number(agentPort), request: request('/api/conversations/1'), connections, durationMs: 3000 });
-  report({ what: 'the agent without the proxy, 50 connections', value: direct.requestsPerSecond, unit: 'req/s' });
-  const through = await load({ port, request: proxied, connections, durationMs });
-  report({ what: 'GET through the proxy, 50 connections', value: through.requestsPerSecond, unit: 'req/s', target: { atLeast: 5000 } });
-  report({ what: 'GET through the proxy, p50', value: percentile(through.latencies, 0.5), unit: 'ms' });
-  report({ what: 'GET through the proxy, p99', value: percentile(through.latencies, 0.99), unit: 'ms' });
-
-  await holdMany(
-    `GET ${base}/sockets/events/1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
-      `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nX-Session-API-Key: ${sessionKey}\r\n\r\n`,
-    '\r\n\r\n',
-  );
-  const body = JSON.stringify({ initial_message: { content: [{ type: 'text', text: 'Hello.' }] } });
-  await holdMany(
-    `POST /api/v1/app-conversations/stream-start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${body.length}\r\n\r\n${body}`,
-    'WORKING',
-  );
-  // What it has printed in the meantime is old.
-  const until = performance.now() + settleSeconds * 1000;
-  let bytes = 0;
-  while (performance.now() < until) bytes = Number(await gateway.line());
-  report({ what: '2,000 WebSockets and 2,000 stream-starts open, memory', value: bytes / 1024 ** 2, unit: 'MiB', target: { atMost: 300 } });
-} finally {
-  for (const socket of sockets) socket.destroy();
-  await gateway.close();
-  await agent.close();
-}
+report({ what: 'memory with nothing open', value: gateway.memoryMiB(), unit: 'MiB' });
+await holdMany(
+  `GET ${base}/sockets/events/1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
+    `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nX-Session-API-Key: ${sessionKey}\r\n\r\n`,
+  '\r\n\r\n',
+);
+await delay(settleMs);
+report({ what: 'memory with 2,000 WebSockets', value: gateway.memoryMiB(), unit: 'MiB' });
+const body = JSON.stringify({ initial_message: { content: [{ type: 'text', text: 'Hello.' }] } });
+await holdMany(
+  `POST /api/v1/app-conversations/stream-start HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${apiKey}\r\nContent-Type: application/json\r\n` +
+    `Content-Length: ${body.length}\r\n\r\n${body}`,
+  'WORKING',
+);
+await delay(settleMs);
+report({ what: 'memory with 2,000 WebSockets and 2,000 stream-starts', value: gateway.memoryMiB(), unit: 'MiB', target: { atMost: 300 } });

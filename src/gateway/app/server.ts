@@ -143,6 +143,12 @@ function unreadable(code: string | undefined): ProblemError {
   }
 }
 
+/**
+ * Connections that the system keeps until they are looked at. Where there are more, it forgets them without a word, and whoever asks
+ * again does so after 1 s, 3 s, 7 s: under load /alive would count as failed. As many as Linux allows by default.
+ */
+const maxWaitingConnections = 4096;
+
 /** The gateway's address can't be had. The message is one line, for a person at a terminal. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
@@ -156,7 +162,7 @@ export function listenOn(server: Server, host: string, port: number): Promise<{ 
       reject(new ListenError(`the gateway can't listen on ${where}: ${why}`, { cause: error }));
     };
     server.once('error', onError);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: maxWaitingConnections }, () => {
       server.off('error', onError);
       const address = server.address();
       resolve({ port: typeof address === 'object' && address !== null ? address.port : port });

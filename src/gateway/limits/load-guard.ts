@@ -4,7 +4,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import type { RequestKind } from './rate-limits.ts';
 
 export interface LoadOptions {
-  /** Requests that may be worked on at once; 0: no limit. Writes get three quarters of it. */
+  /** Requests that may be worked on at once; 0: no limit. Writes get three quarters of it, and few while they are slow. */
   readonly maxUnderWay?: number;
   /** How late the event loop may be before writes are refused; reads at four times that. 0: no limit. */
   readonly maxDelayMs?: number;
@@ -13,7 +13,20 @@ export interface LoadOptions {
 const sampleMs = 50;
 /** So many samples in a row have to be late: one pause, of the garbage collector for example, is no overload. */
 const samples = 3;
+/**
+ * The event loop takes so many sockets in one go and, while at least as many are ready again, 48 times so before it looks at a timer
+ * or an answer of the API server: requests come in, and nothing is finished.
+ */
+const socketsInOneGo = 1024;
 const writesShare = 0.75;
+/**
+ * Once writes take so long on average, because those before them fill the API server, only so many are let in at once: it is kept as
+ * busy by few as by many, and each of few is done in time.
+ */
+const slowWriteMs = 1000;
+const writesWhileSlow = 64;
+/** How much one write counts in that average. */
+const smoothing = 0.05;
 /** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
 const readsPatience = 4;
 /** Of all bodies that have not been answered yet. One may have 1 MiB. */
@@ -28,8 +41,12 @@ export class LoadGuard {
   readonly #maxDelayMs: number;
   readonly #delays: number[] = [];
   #timer: Timer | undefined;
+  #dueMs = Infinity;
+  #sinceTimer = 0;
   #underWay = 0;
   #bodyBytes = 0;
+  #writesUnderWay = 0;
+  #writeMs = 0;
 
   constructor({ load, clock, metrics }: { load: LoadOptions; clock: Clock; metrics: Metrics }) {
     this.#clock = clock;
@@ -41,6 +58,8 @@ export class LoadGuard {
   start(): void {
     if (this.#maxDelayMs === Infinity) return;
     const due = this.#clock.monotonic() + sampleMs;
+    this.#dueMs = due;
+    this.#sinceTimer = 0;
     this.#timer = this.#clock.after(sampleMs, () => {
       this.#delays.push(Math.max(0, this.#clock.monotonic() - due));
       if (this.#delays.length > samples) this.#delays.shift();
@@ -67,22 +86,40 @@ export class LoadGuard {
    * @returns Ends it. Safe to call twice.
    */
   enter(kind: RequestKind, bodyBytes: number): () => void {
-    const room = kind === 'writes' ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
-    const patience = kind === 'writes' ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
-    if (this.#underWay >= room || this.delayMs > patience || (bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay)) {
+    const isWrite = kind === 'writes';
+    this.#sinceTimer += 1;
+    const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
+    const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
+    const isFull = this.#underWay >= room || (isWrite && this.#areWritesSlow && this.#writesUnderWay >= writesWhileSlow);
+    const isStarved = this.#isStarved;
+    if (isFull || isStarved || this.delayMs > patience || (bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay)) {
       this.#metrics.shedRequests.inc({ kind });
       throw new ProblemError('overloaded', 'The service has too much to do at the moment. Try again.', {
-        headers: { 'retry-after': String(retryAfterSeconds[kind]) },
+        // New connections are taken one in a go, so that what is closed gives room to what is under way.
+        headers: { 'retry-after': String(retryAfterSeconds[kind]), ...(isStarved ? { connection: 'close' } : {}) },
       });
     }
+    const beganMs = this.#clock.monotonic();
     this.#underWay += 1;
     this.#bodyBytes += bodyBytes;
+    if (isWrite) this.#writesUnderWay += 1;
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
       this.#underWay -= 1;
       this.#bodyBytes -= bodyBytes;
+      if (!isWrite) return;
+      this.#writesUnderWay -= 1;
+      this.#writeMs += smoothing * (this.#clock.monotonic() - beganMs - this.#writeMs);
     };
+  }
+
+  get #isStarved(): boolean {
+    return this.#sinceTimer > socketsInOneGo && this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs;
+  }
+
+  get #areWritesSlow(): boolean {
+    return this.#maxUnderWay !== Infinity && this.#writeMs > slowWriteMs;
   }
 }

@@ -18,6 +18,7 @@ export function streamStart(services: Services, response: Response, conversation
   let written = 0;
   let over = false;
 
+  const isOver = () => over;
   const end = (closing = ']') => {
     if (over) return;
     over = true;
@@ -64,10 +65,12 @@ export function streamStart(services: Services, response: Response, conversation
   let timer = keepOpen();
   const stopListening = feeds.conversations.on(name, follow);
   let forget = (): void => undefined;
-  forget = streams.add(() => end());
   response.once('close', () => end(''));
   show({ status: 'WORKING', time: conversation.metadata.creationTimestamp });
   // Nothing is awaited between this look and the listening above: no state falls between them.
   const cached = records.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
+  // Last, since a shutdown that has begun ends it at once: the client learns which start it is all the same.
+  forget = streams.add(() => end());
+  if (isOver()) forget();
 }

@@ -25,6 +25,15 @@ describe('the keys of a sandbox', () => {
     expect(after.currentKeyId).not.toBe(keyId);
   });
 
+  it('follow the master keys also where they were asked for before', () => {
+    const keys = new SandboxKeys([oldKey]);
+    const [keyId, before] = [keys.currentKeyId, keys.sessionKey(uid)];
+    keys.replace([newKey]);
+    expect(keys.sessionKey(uid)).toBe(new SandboxKeys([newKey]).sessionKey(uid));
+    expect(keys.sessionKey(uid)).not.toBe(before);
+    expect(() => keys.sessionKey(uid, keyId)).toThrow('is not among those given');
+  });
+
   it('are accepted under every master key, and nothing else is', () => {
     const keys = new SandboxKeys([newKey, oldKey]);
     expect(keys.acceptsSessionKey(uid, new SandboxKeys([oldKey]).sessionKey(uid))).toBe(true);

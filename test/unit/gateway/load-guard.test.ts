@@ -15,6 +15,15 @@ function refusalOf(enter: () => unknown): string | undefined {
   }
 }
 
+function closes(enter: () => unknown): boolean {
+  try {
+    enter();
+    return false;
+  } catch (error) {
+    return error instanceof ProblemError && error.headers['connection'] === 'close';
+  }
+}
+
 describe('the guard against overload', () => {
   it('counts what is under way, and refuses writes before reads', () => {
     const guard = new LoadGuard({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
@@ -25,6 +34,24 @@ describe('the guard against overload', () => {
     for (const end of [...leave, ...leave]) end();
     expect(guard.underWay).toBe(0);
     guard.enter('writes', 0)();
+  });
+
+  it('lets few writes in at once while they are slow, and as many as ever once they are quick', async () => {
+    const clock = new VirtualClock();
+    const guard = new LoadGuard({ load: { maxUnderWay: 2000 }, clock, metrics });
+    const enter = (count: number) => Array.from({ length: count }, () => guard.enter('writes', 0));
+    const take = async (leave: readonly (() => void)[], milliseconds: number) => {
+      await clock.advance(milliseconds);
+      for (const end of leave) end();
+    };
+    await take(enter(100), 900);
+    await take(enter(100), 3000);
+    const few = enter(64);
+    expect(refusalOf(() => guard.enter('writes', 0))).toBe('503 overloaded 2');
+    guard.enter('reads', 0)();
+    await take(few, 100);
+    await take(enter(100), 100);
+    expect(guard.underWay).toBe(0);
   });
 
   it('bounds the memory of bodies, but refuses no request without one', () => {
@@ -63,6 +90,21 @@ describe('the guard against overload', () => {
     expect((['writes', 'reads'] as const).filter(isRefused)).toEqual([]);
     guard.stop();
     expect(clock.timers).toBe(0);
+  });
+
+  it('refuses everything, and closes connections, while requests come so thick that no timer gets its turn', async () => {
+    const clock = new BusyClock();
+    clock.lateMs = 5000;
+    const guard = new LoadGuard({ load: { maxDelayMs: 500 }, clock, metrics });
+    guard.start();
+    await clock.advance(600);
+    for (let count = 0; count < 1024; count++) guard.enter('reads', 0)();
+    expect(closes(() => guard.enter('reads', 0))).toBe(true);
+    expect(closes(() => guard.enter('writes', 0))).toBe(true);
+    clock.lateMs = 0;
+    await clock.advance(5000);
+    guard.enter('reads', 0)();
+    guard.stop();
   });
 
   it('takes a single pause for none', async () => {

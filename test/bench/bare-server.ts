@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** As cheap an agent as there can be: it says the same to every request, and agrees to every WebSocket. Says its port. */
+/** As little as a server can be, or an agent: it says the same to every request, and agrees to every WebSocket. Says its port. */
 const body = Buffer.from(JSON.stringify({ execution_status: 'running', text: 'x'.repeat(400) }));
 const server = createServer({ keepAliveTimeout: 5000 }, (_request, response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length });

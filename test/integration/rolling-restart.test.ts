@@ -1,0 +1,167 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { SandboxKeys } from '../../src/agent/keys.ts';
+import { issueKey } from '../../src/gateway/auth/issue-key.ts';
+import { systemClock } from '../../src/kube/clock.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { Transport } from '../../src/kube/transport.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { conversations } from '../../src/resources/conversation.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import { sandboxes } from '../../src/resources/sandbox.ts';
+import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
+import { eventually } from '../support/eventually.ts';
+import { StubAgent } from '../support/gateway/stub-agent.ts';
+import { program, saying } from '../support/installation.ts';
+import { LoadBalancer } from '../support/load-balancer.ts';
+import { SteadyLoad, type Answered } from '../support/steady-load.ts';
+
+const namespace = 'default';
+const owner = 'alice';
+const masterKey = 'k'.repeat(32);
+const drainSeconds = 1;
+/** Of the requests that are under way when it has drained; what lasts is ended before. */
+const graceMs = 5000;
+
+let stack: AsyncDisposableStack;
+let api: RunningApiServer;
+let client: HttpKubeClient;
+let agent: StubAgent;
+let balancer: LoadBalancer;
+
+beforeEach(async () => {
+  stack = new AsyncDisposableStack();
+  api = await runApiServer();
+  stack.defer(() => api.close());
+  const connection = { server: api.server.url, token: api.token };
+  const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+  stack.defer(() => transport.close());
+  client = new HttpKubeClient({ transport });
+  writeFileSync(join(api.folder, 'master-key'), masterKey);
+  agent = await StubAgent.start();
+  stack.defer(() => agent.stop());
+  balancer = await LoadBalancer.start();
+  stack.defer(() => balancer.stop());
+});
+afterEach(() => stack.disposeAsync());
+
+/** The built gateway, once it is ready. `stop` sends SIGTERM and resolves with the exit code and how long that took. */
+async function startGateway() {
+  const child = spawn(process.execPath, [program, 'gateway'], {
+    env: {
+      PATH: process.env['PATH'],
+      HOME: api.folder,
+      KUBECONFIG: api.kubeconfig,
+      MASTER_KEY_FILES: join(api.folder, 'master-key'),
+      HOST: '127.0.0.1',
+      PORT: '0',
+      METRICS_PORT: '0',
+      DRAIN_SECONDS: String(drainSeconds),
+      RATE_LIMIT_READS: '0',
+      RATE_LIMIT_WRITES: '0',
+      LOG_FORMAT: 'json',
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const exited = once(child, 'exit');
+  stack.defer(async () => {
+    child.kill('SIGKILL');
+    await exited;
+  });
+  let log = '';
+  child.stderr.on('data', (chunk: Buffer) => (log += chunk.toString()));
+  const port = Number(await eventually('the gateway listens', () => /"port":(\d+)/.exec(log)?.[1]));
+  return {
+    port,
+    stop: async () => {
+      const began = performance.now();
+      child.kill('SIGTERM');
+      const [code] = (await exited) as [unknown];
+      return { code, afterMs: performance.now() - began };
+    },
+  };
+}
+
+async function addSandbox(name: string): Promise<string> {
+  const spec = { owner, templateName: 'default', replicas: 1 };
+  const { metadata } = await client.create(sandboxes, { apiVersion, kind: 'Sandbox', metadata: { namespace, name }, spec });
+  await client.mergePatch(sandboxes, namespace, name, { status: agent.status }, { subresource: 'status' });
+  return new SandboxKeys([Buffer.from(masterKey)]).sessionKey(metadata.uid);
+}
+
+const isOk = ({ status, text }: Answered): string | undefined => (status === 200 ? undefined : `${status} ${text}`);
+
+it('gateways are replaced one after the other under load, and no request fails', async () => {
+  const { key } = await issueKey({ client, namespace, owner });
+  const sessionKey = await addSandbox('sbx-1');
+  // Some of the agent's answers take as long as a client's next requests do.
+  agent.answer = (request, response) => {
+    const answer = () => response.setHeader('content-length', 2).end('{}');
+    if (request.url === '/slow') setTimeout(answer, 300);
+    else answer();
+  };
+  let [one, other] = await Promise.all([startGateway(), startGateway()]);
+  balancer.backends = [one.port, other.port];
+  await eventually('both are ready', () => balancer.ready.length === 2);
+
+  const load = new SteadyLoad(balancer.port);
+  const headers = { authorization: `Bearer ${key}` };
+  const base = '/api/v1/app-conversations';
+  const body = JSON.stringify(saying('Hello.'));
+  const idempotencyKeys = new Set<string>();
+  const start = (path: string) => {
+    const idempotencyKey = randomUUID();
+    idempotencyKeys.add(idempotencyKey);
+    return { method: 'POST', path, headers: { ...headers, 'idempotency-key': idempotencyKey }, body };
+  };
+  const read = (path: string) => () => ({ method: 'GET', path, headers });
+  for (const path of ['search?limit=10', 'start-tasks/search?limit=10', 'count']) load.ask('read', read(`${base}/${path}`), isOk);
+  for (let count = 0; count < 2; count++) load.ask('start', () => start(base), isOk);
+  // Nobody works on these starts, so a stream lasts as long as its gateway.
+  for (let count = 0; count < 4; count++) {
+    load.ask(
+      'stream',
+      () => start(`${base}/stream-start`),
+      ({ status, text }) => {
+        const tasks = JSON.parse(text) as { status: string }[];
+        return status === 200 && tasks[0]?.status === 'WORKING' ? undefined : `${status} ${text}`;
+      },
+    );
+  }
+  const proxied = (path: string) => () => ({
+    method: 'GET',
+    path: `/sandboxes/sbx-1/AGENT_SERVER${path}`,
+    headers: { 'x-session-api-key': sessionKey },
+  });
+  for (const path of ['/quick', '/quick', '/slow', '/slow']) load.ask('proxied', proxied(path), isOk);
+  for (let count = 0; count < 4; count++) {
+    load.talk('socket', '/sandboxes/sbx-1/AGENT_SERVER/sockets/x', { 'x-session-api-key': sessionKey });
+  }
+
+  for (let turn = 0; turn < 2; turn++) {
+    await delay(300);
+    const stopped = one.stop();
+    const next = await startGateway();
+    expect(await stopped).toMatchObject({ code: 0 });
+    expect((await stopped).afterMs).toBeLessThan(drainSeconds * 1000 + graceMs);
+    balancer.backends = [other.port, next.port];
+    await eventually('the new one is ready', () => balancer.ready.length === 2);
+    [one, other] = [other, next];
+  }
+  await delay(300);
+  expect(load.failures).toEqual([]);
+  // What is still open ends with its gateway.
+  const stopped = load.stop();
+  const codes = await Promise.all([one.stop(), other.stop()]);
+  await stopped;
+  expect(codes).toMatchObject([{ code: 0 }, { code: 0 }]);
+  expect(load.failures).toEqual([]);
+  for (const name of ['read', 'start', 'stream', 'proxied', 'socket']) expect(load.count(name)).toBeGreaterThan(4);
+  expect(load.lastAnswers).toBeGreaterThan(4);
+  const { items } = await client.list(conversations, { namespace });
+  expect(items).toHaveLength(idempotencyKeys.size);
+}, 60_000);
