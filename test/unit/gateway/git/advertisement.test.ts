@@ -146,11 +146,9 @@ describe('the answer to info/refs', () => {
     });
   });
 
-  it('is read to its end within a moment when it is huge', () => {
+  it('is read to its end when it is huge', () => {
     const many = Array.from({ length: 30_000 }, (_, index) => line(`${one} refs/heads/topic/number-${index}`));
-    const begun = performance.now();
     const found = read(service + first(`${one} HEAD`) + many.join(''));
-    expect(performance.now() - begun).toBeLessThan(1000);
     expect(found).toMatchObject({ kind: 'refs', refs: { branches: { length: 30_000 } } });
   });
 
