@@ -58,11 +58,10 @@ describe('the whole product while people send messages', () => {
     timeoutMs,
   );
 
-  it(
-    'hears it of the right conversation when one of the same id was deleted (seed 62)',
-    () => mustBeClean({ seed: 62, faults: 'of leaders', letters: true }),
-    timeoutMs,
-  );
+  it.each<[string, number, NonNullable<SimulationOptions['faults']>]>([
+    ['hears it of the right conversation when one of the same id was deleted', 62, 'of leaders'],
+    ['sends nothing again that may wait in the container after the one it was sent to', 4668, 'all'],
+  ])('%s (seed %i)', (_case, seed, faults) => mustBeClean({ seed, faults, letters: true }), timeoutMs);
 });
 
 describe('a seed', () => {

@@ -102,7 +102,7 @@ export class Delivery {
   /** The mark to send it with; `stored`: the agent has it already; undefined: it may still come. */
   async #next(addressee: Addressee, message: LaterMessage, signal: AbortSignal): Promise<Sending | 'stored' | undefined> {
     const { agent, clock } = this.#options;
-    const { conversation, status, endpoint, id, container } = addressee;
+    const { status, endpoint, id, container } = addressee;
     const mark = { number: message.number, time: isoTime(clock), ...(container === undefined ? {} : { container }) };
     const sent = status.messages?.sending;
     if (sent?.number !== message.number) {
@@ -110,16 +110,17 @@ export class Delivery {
       return { ...mark, attempt: 1, ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }) };
     }
     // When it had not come until now. Looked at in this order, a run that ends in between does no harm.
-    const doubt = this.#doubt(conversation, sent, addressee.state);
+    const doubt = this.#doubt(addressee, sent);
     if (isStored(message, await agent.userMessagesAfter(endpoint, id, sent.after, { signal }))) return 'stored';
     if (!isLost(doubt, container, clock.monotonic())) return undefined;
     return { ...sent, ...mark, attempt: sent.attempt + 1 };
   }
 
-  #doubt({ metadata: { namespace, name, uid } }: Conversation, sending: Sending, { executionStatus }: AgentConversation): Doubt {
+  #doubt({ conversation, container, state }: Addressee, sending: Sending): Doubt {
+    const { namespace, name, uid } = conversation.metadata;
     const key = `${namespace}/${name}`;
     const now = this.#options.clock.monotonic();
-    const doubt = doubtOf(this.#doubts.get(key), { uid, sending, runs: executionStatus === 'running', now });
+    const doubt = doubtOf(this.#doubts.get(key), { uid, sending, container, runs: state.executionStatus === 'running', now });
     this.#doubts.set(key, doubt);
     return doubt;
   }

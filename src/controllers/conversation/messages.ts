@@ -22,6 +22,17 @@ export interface Doubt {
   readonly since: number;
   /** Since when the agent's run stands; absent while it runs. */
   readonly standsSince: number | undefined;
+  /** When the agent was last seen in the container that the message was sent to; absent: never. */
+  readonly lastInContainer: number | undefined;
+}
+
+export interface Look {
+  readonly uid: string;
+  readonly sending: Sending;
+  /** That the agent is in now. */
+  readonly container: string | undefined;
+  readonly runs: boolean;
+  readonly now: number;
 }
 
 const isSame = (one: Sending, other: Sending): boolean =>
@@ -31,21 +42,26 @@ const isSame = (one: Sending, other: Sending): boolean =>
  * The doubt after one more look. A process that has not had it before knows nothing of the time before: whoever sent the message
  * may have done so just now.
  */
-export function doubtOf(
-  known: Doubt | undefined,
-  { uid, sending, runs, now }: { readonly uid: string; readonly sending: Sending; readonly runs: boolean; readonly now: number },
-): Doubt {
+export function doubtOf(known: Doubt | undefined, { uid, sending, container, runs, now }: Look): Doubt {
   const before = known?.uid === uid && isSame(known.sending, sending) ? known : undefined;
-  return { uid, sending, since: before?.since ?? now, standsSince: runs ? undefined : (before?.standsSince ?? now) };
+  return {
+    uid,
+    sending,
+    since: before?.since ?? now,
+    standsSince: runs ? undefined : (before?.standsSince ?? now),
+    lastInContainer: container !== undefined && container === sending.container ? now : before?.lastInContainer,
+  };
 }
 
 /**
  * Whether a message that the agent does not have can't come any more, so that it may be sent again. While a tool runs, one that was
- * sent waits at the agent for its end, however long that takes and whoever has given up; it ends with its container.
+ * sent waits at the agent for its end, however long that takes and whoever has given up; it ends with its container. One that was
+ * under way when the container ended may wait in the next one, at the same address.
  */
-export function isLost({ since, sending, standsSince }: Doubt, container: string | undefined, now: number): boolean {
+export function isLost({ since, sending, standsSince, lastInContainer }: Doubt, container: string | undefined, now: number): boolean {
   if (now - since < settleMs) return false;
-  const endedWithContainer = sending.container !== undefined && container !== undefined && sending.container !== container;
+  const hadArrived = lastInContainer !== undefined && lastInContainer - since >= settleMs;
+  const endedWithContainer = hadArrived && container !== undefined && sending.container !== container;
   return endedWithContainer || (standsSince !== undefined && now - standsSince >= standingMs);
 }
 

@@ -39,9 +39,10 @@ const agentSays = (executionStatus: ExecutionStatus): AgentConversation => ({
 describe('a message of which nobody knows whether it came', () => {
   const seconds = (count: number) => count * 1000;
   /** One process's looks at it, each at its time in seconds. */
-  const looks = (...at: readonly (readonly [number, 'runs' | 'stands'])[]): Doubt | undefined =>
+  const looks = (...at: readonly (readonly [number, 'runs' | 'stands', string?])[]): Doubt | undefined =>
     at.reduce<Doubt | undefined>(
-      (known, [second, what]) => doubtOf(known, { uid: 'u', sending: sending(), runs: what === 'runs', now: seconds(second) }),
+      (known, [second, what, container = 'one']) =>
+        doubtOf(known, { uid: 'u', sending: sending(), container, runs: what === 'runs', now: seconds(second) }),
       undefined,
     );
 
@@ -53,8 +54,17 @@ describe('a message of which nobody knows whether it came', () => {
     ['may be on its way to the disk when a run has just ended', looks([0, 'runs'], [900, 'stands']), 902, 'one', false],
     ['is lost when the run has ended for a while', looks([0, 'runs'], [900, 'stands']), 903, 'one', true],
     ['waits again when another run has begun', looks([0, 'runs'], [900, 'stands'], [901, 'runs'], [902, 'stands']), 904, 'one', false],
-    ['is lost with its container, whatever runs now', looks([0, 'runs']), 20, 'another', true],
+    ['is lost with its container, whatever runs now', looks([0, 'runs'], [20, 'runs']), 21, 'another', true],
     ['may still be under way to the same address when its container is gone', looks([0, 'runs']), 19, 'another', false],
+    [
+      'may wait in the next container when it was under way at the change',
+      looks([0, 'runs'], [19, 'runs'], [900, 'runs', 'another']),
+      900,
+      'another',
+      false,
+    ],
+    ['may wait in the next container when nobody saw the change', looks([0, 'runs', 'another']), 900, 'another', false],
+    ['is lost when the run in the next container has ended for a while', looks([0, 'runs'], [1, 'stands', 'another']), 20, 'another', true],
   ])('%s', (_case, doubt, at, container, expected) => {
     expect(doubt !== undefined && isLost(doubt, container, seconds(at))).toBe(expected);
   });
@@ -66,7 +76,9 @@ describe('a message of which nobody knows whether it came', () => {
     ['belongs to another conversation of the same name', {}, 'v'],
   ])('is in doubt from now on when it %s', (_case, more, uid) => {
     const known = looks([0, 'stands'], [19, 'stands']);
-    expect(doubtOf(known, { uid, sending: sending(more), runs: false, now: seconds(20) })).toMatchObject({ since: seconds(20) });
+    expect(doubtOf(known, { uid, sending: sending(more), container: 'one', runs: false, now: seconds(20) })).toMatchObject({
+      since: seconds(20),
+    });
   });
 });
 
