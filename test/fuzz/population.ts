@@ -78,7 +78,7 @@ export class Population {
   }
 
   get pools(): Pools {
-    const running = [...this.#ids].flatMap(([slot, id]) => (slot.includes('running') ? [id, id, id] : []));
+    const running = [...this.#ids].flatMap(([slot, id]) => (slot.includes('running') ? Array.from({ length: 8 }, () => id) : []));
     const conversation = [...running, ...this.#ids.values(), ...this.#past.slice(-remembered), ...nobodys];
     const dashed = conversation.slice(0, 2).map((id) => id.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-').toUpperCase());
     return {

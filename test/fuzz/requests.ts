@@ -102,11 +102,10 @@ function queryOf({ name, required, schema }: Parameter, values: Values, path: st
     fc.constantFrom(name, `${name}=`, `${name}[]=1`, `${name}=1&${name}=2`),
     fc.constantFrom(...pools.conversation).map((id) => Array.from({ length: 120 }, () => `${name}=${id}`).join('&')),
   );
-  const isThere = required ? 20 : 0.7;
   return fc.oneof(
     { arbitrary: good, weight: required ? 10 : 3 },
     { arbitrary: odd, weight: 1 },
-    { arbitrary: fc.constant(''), weight: isThere > 1 ? 1 : 4 },
+    { arbitrary: fc.constant(''), weight: required ? 1 : 12 },
   );
 }
 
