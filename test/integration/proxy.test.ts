@@ -65,8 +65,8 @@ it('an agent is reached at an origin of its own, the same over pause, resume and
   await eventually('the agent answers', async () => (await status(url, key)) === 200);
   await up.call('DELETE', `/api/v1/sandboxes/${sandbox ?? ''}`);
   await eventually('its origin is gone', async () => {
-    // A connection that is kept open is still the sandbox's, never the service's.
-    const now = await status(url, key).catch(() => 404);
-    return now === 404;
+    // A connection that is kept open is still the sandbox's, never the service's; its key opens no more than any other then.
+    const now = await status(url, key).catch(() => 401);
+    return now === 401;
   });
 }, 90_000);
