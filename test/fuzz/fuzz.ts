@@ -26,12 +26,6 @@ const patienceMs = 10_000;
 /** Less than the service takes: its own count has the request line's other words and the headers that the client adds. */
 const maxHeadBytes = 15 * 1024;
 
-/**
- * The one 5xx that a request can bring about by itself: 503 `unavailable` where the events of a conversation are asked for whose sandbox
- * is still starting, or whose agent has none yet. It is documented there, with Retry-After.
- */
-const legitimate: ReadonlySet<string> = new Set(['searchEvents', 'countEvents']);
-
 export interface FuzzOptions {
   readonly requests: number;
   readonly seed: number;
@@ -91,8 +85,7 @@ function faultOf(contract: Contract, request: Sent, got: Got | undefined): strin
   // Before anything knows which operation it was for; the document says so in its description.
   if (got.status === 431) return headBytesOf(request) > maxHeadBytes ? undefined : 'a head that is not too large is refused as such';
   const operation = operationAt(contract.operations, method, target);
-  const isFair = operation !== undefined && legitimate.has(operation.operationId) && got.body.includes('"code":"unavailable"');
-  if (got.status >= 500 && !isFair) return `answered by ${got.status}`;
+  if (got.status >= 500) return `answered by ${got.status}`;
   if (
     operation?.requestBody !== undefined &&
     got.status < 300 &&
