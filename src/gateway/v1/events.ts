@@ -105,9 +105,6 @@ export function eventRoutes(services: Services): readonly Route[] {
 
 const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery => compact({ kind: kind__eq ?? kind, ...filters });
 
-/** In seconds. */
-const startingRetryAfter = '2';
-
 /** Of whom to ask. The address is that of the sandbox's pod as its resource has it, never anything of the request. */
 async function agentOf({ records, keys }: Services, owner: string, requested: string): Promise<Agent> {
   const conversation = await records.conversation(owner, requested);
@@ -115,12 +112,10 @@ async function agentOf({ records, keys }: Services, owner: string, requested: st
   const sandbox = await records.sandboxOf(conversation);
   const { phase } = sandboxViewOf(conversation, sandbox);
   if (phase !== 'RUNNING') {
-    const headers = phase === 'STARTING' ? { 'retry-after': startingRetryAfter } : {};
-    throw new ProblemError('wrong-state', `The sandbox is in ${phase}; events are read from its agent while that runs.`, { headers });
+    throw new ProblemError('wrong-state', `The sandbox is in ${phase}; events are read from its agent while that runs.`);
   }
   if (!isStartOver(startStatusOf(conversation))) {
-    const headers = { 'retry-after': startingRetryAfter };
-    throw new ProblemError('wrong-state', 'The conversation is still starting; it has no events yet.', { headers });
+    throw new ProblemError('wrong-state', 'The conversation is still starting; it has no events yet.');
   }
   const endpoint = sandbox === undefined ? undefined : agentEndpointOf(sandbox, keys);
   if (endpoint === undefined) throw unavailable();
