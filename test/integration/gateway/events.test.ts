@@ -94,12 +94,7 @@ describe('events', () => {
     ['has failed', { sandbox: { conditions: [is('Failed', 'True', 'CrashLoop')] } }, 409],
     ['is starting', { sandbox: { conditions: [is('Admitted', 'True', 'Admitted')] } }, 409],
     ['runs, and the conversation is not there yet', { start: 'PREPARING_REPOSITORY' }, 409],
-    [
-      'runs, and has no address',
-      { sandbox: { conditions: [is('Admitted', 'True', 'Admitted'), is('Ready', 'True', 'Running')] } },
-      503,
-      'later',
-    ],
+    ['runs, and has no address', { sandbox: { conditions: [is('Admitted', 'True', 'Admitted'), is('Ready', 'True', 'Running')] } }, 503],
   ])('are not there while the sandbox %s', async (_case, wish, status) => {
     await using _agent = await setUp({}, wish);
     const answer = await gateway.get(`${path}/search`);
