@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import express from 'express';
 import { AgentEvents } from '../agent/events.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
@@ -117,6 +118,9 @@ export interface Gateway {
 const lastCallMs = 500;
 
 /** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
+/** What is refused before anything else is spent on it when there is too much to do. Preflights and pages are not, nor what looks at health. */
+const needsKey = ({ method, url }: IncomingMessage): boolean => method !== 'OPTIONS' && url?.startsWith('/api/') === true;
+
 export function createGateway(options: GatewayOptions): Gateway {
   const { client, namespace, caches, clock, metrics, version, random = randomBytes, drainMs = 0, graceMs = 5000 } = options;
   const logger = options.logger.child({ component: 'gateway' });
@@ -235,6 +239,14 @@ export function createGateway(options: GatewayOptions): Gateway {
         }
         const address = agents.find(request);
         if (address === undefined) {
+          const overload = needsKey(request) ? load.refusal(request.method === 'GET' ? 'reads' : 'writes') : undefined;
+          if (overload !== undefined) {
+            // By then a small body has been read, and the connection may stay.
+            queueMicrotask(() => {
+              if (!allowOrigins(request, response)) sendProblem(response, overload, requestIdOf(request.headers['x-request-id']));
+            });
+            return;
+          }
           limitRequestTime(request, response, clock, requestMs);
           app(request, response);
         } else if (!allowOrigins(request, response)) {

@@ -80,6 +80,13 @@ export class LoadGuard {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
+  /** What a request is refused with, however small it is; undefined when `enter` may be asked. Costs next to nothing. */
+  refusal(kind: RequestKind): ProblemError | undefined {
+    if (!this.#hasTooMuch(kind)) return undefined;
+    this.#sinceTimer += 1;
+    return this.#refuse(kind);
+  }
+
   /**
    * Begins a request; throws `overloaded`.
    * @param bodyBytes How much memory its body may take.
@@ -88,17 +95,8 @@ export class LoadGuard {
   enter(kind: RequestKind, bodyBytes: number): () => void {
     const isWrite = kind === 'writes';
     this.#sinceTimer += 1;
-    const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
-    const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
-    const isFull = this.#underWay >= room || (isWrite && this.#areWritesSlow && this.#writesUnderWay >= writesWhileSlow);
-    const isStarved = this.#isStarved;
-    if (isFull || isStarved || this.delayMs > patience || (bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay)) {
-      this.#metrics.shedRequests.inc({ kind });
-      throw new ProblemError('overloaded', 'The service has too much to do at the moment. Try again.', {
-        // New connections are taken one in a go, so that what is closed gives room to what is under way.
-        headers: { 'retry-after': String(retryAfterSeconds[kind]), ...(isStarved ? { connection: 'close' } : {}) },
-      });
-    }
+    const hasNoRoom = bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay;
+    if (hasNoRoom || this.#hasTooMuch(kind)) throw this.#refuse(kind);
     const beganMs = this.#clock.monotonic();
     this.#underWay += 1;
     this.#bodyBytes += bodyBytes;
@@ -113,6 +111,22 @@ export class LoadGuard {
       this.#writesUnderWay -= 1;
       this.#writeMs += smoothing * (this.#clock.monotonic() - beganMs - this.#writeMs);
     };
+  }
+
+  #hasTooMuch(kind: RequestKind): boolean {
+    const isWrite = kind === 'writes';
+    const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
+    const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
+    const isFull = this.#underWay >= room || (isWrite && this.#areWritesSlow && this.#writesUnderWay >= writesWhileSlow);
+    return isFull || this.#isStarved || this.delayMs > patience;
+  }
+
+  #refuse(kind: RequestKind): ProblemError {
+    this.#metrics.shedRequests.inc({ kind });
+    return new ProblemError('overloaded', 'The service has too much to do at the moment. Try again.', {
+      // New connections are taken one in a go, so that what is closed gives room to what is under way.
+      headers: { 'retry-after': String(retryAfterSeconds[kind]), ...(this.#isStarved ? { connection: 'close' } : {}) },
+    });
   }
 
   get #isStarved(): boolean {

@@ -108,7 +108,7 @@ describe('rate limits', () => {
 
 describe('overload', () => {
   it('is answered with 503 and Retry-After, writes first, while health checks go on', async () => {
-    const gateway = await TestGateway.start({ load: { maxUnderWay: 4 } });
+    const gateway = await TestGateway.start({ load: { maxUnderWay: 4 }, corsOrigins: ['https://ui.example.com'] });
     const open = Promise.withResolvers<undefined>();
     const get = gateway.client.get.bind(gateway.client);
     Object.assign(gateway.client, {
@@ -125,6 +125,11 @@ describe('overload', () => {
       expect(answer).toMatchObject({ status: 503, json: { code: 'overloaded' }, headers: { 'retry-after': '2' } });
       expect(await gateway.get(me)).toMatchObject({ status: 200 });
       expect(await gateway.get('/ready', { key: null })).toMatchObject({ status: 200 });
+      // Nothing is spent on it, not even a look at its key; a page of another origin may read why.
+      const headers = { Origin: 'https://ui.example.com', 'X-Request-ID': 'r-1' };
+      const strange = await gateway.send('DELETE', '/api/keys/none', { key: 'co_strange', headers });
+      expect(strange).toMatchObject({ status: 503, json: { code: 'overloaded', request_id: 'r-1' } });
+      expect(strange.headers['access-control-allow-origin']).toBe('https://ui.example.com');
       open.resolve(undefined);
       expect(statuses(await Promise.all(waiting)).filter((status) => status === 404).length).toBeGreaterThanOrEqual(2);
       expect(await gateway.send('DELETE', '/api/keys/none')).toMatchObject({ status: 404 });

@@ -36,6 +36,17 @@ describe('the guard against overload', () => {
     guard.enter('writes', 0)();
   });
 
+  it('says what it would refuse before anything is spent on it, and begins nothing by that', () => {
+    const guard = new LoadGuard({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
+    const leave = [guard.enter('writes', 0), guard.enter('writes', 0), guard.enter('writes', 0)];
+    expect(guard.refusal('writes')).toMatchObject({ status: 503, code: 'overloaded', headers: { 'retry-after': '2' } });
+    expect(guard.refusal('reads')).toBeUndefined();
+    expect(guard.underWay).toBe(3);
+    for (const end of leave) end();
+    expect(guard.refusal('writes')).toBeUndefined();
+    expect(guard.underWay).toBe(0);
+  });
+
   it('lets few writes in at once while they are slow, and as many as ever once they are quick', async () => {
     const clock = new VirtualClock();
     const guard = new LoadGuard({ load: { maxUnderWay: 2000 }, clock, metrics });
