@@ -13,6 +13,7 @@ import type {
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
+import type { ExecutionStatus } from '../resources/conversation.ts';
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
 import { AgentError } from './errors.ts';
 import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
@@ -280,8 +281,9 @@ export class OpenHandsClient implements AgentClient {
       answer: wire.errorEventsSchema,
     });
     const [event] = body.items;
-    // An error older than the last start of a run belongs to an earlier run.
-    if (event === undefined || (await this.#hasStartedSince(endpoint, id, event.timestamp, options))) return undefined;
+    // An error older than the last start of a run belongs to an earlier run. One that is older than the failure is that of a title,
+    // which the run had survived until its container was killed.
+    if (event === undefined || (await this.#hasStartedOrFailedSince(endpoint, id, event.timestamp, options))) return undefined;
     return { code: event.code ?? 'Unknown', detail: (event.detail ?? '').slice(0, maxDetailCharacters) };
   }
 
@@ -305,21 +307,32 @@ export class OpenHandsClient implements AgentClient {
     return { idleSeconds: body.idle_time, uptimeSeconds: body.uptime, version: body.version };
   }
 
-  async runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+  runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+    return this.#conversationsIn('running', endpoint, options);
+  }
+
+  waitingConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+    return this.#conversationsIn('waiting_for_confirmation', endpoint, options);
+  }
+
+  async rejectPending(endpoint: AgentEndpoint, id: string, reason: string, options: AgentCallOptions = {}): Promise<void> {
+    const path = `${pathOf(id)}/events/respond_to_confirmation`;
+    await this.#call(endpoint, options, { method: 'POST', path, body: { accept: false, reason }, answer: wire.successSchema });
+  }
+
+  async #conversationsIn(status: ExecutionStatus, endpoint: AgentEndpoint, options: AgentCallOptions): Promise<readonly string[]> {
     const ids: string[] = [];
     let pageId: string | undefined;
     for (let page = 0; page < maxPages; page += 1) {
       const { body } = await this.#call(endpoint, options, {
         method: 'GET',
         path: '/api/conversations/search',
-        query: { status: 'running', limit: 100, ...(pageId === undefined ? {} : { page_id: pageId }) },
+        query: { status, limit: 100, ...(pageId === undefined ? {} : { page_id: pageId }) },
         answer: wire.conversationPageSchema,
         maxBodyBytes: maxPageBytes,
       });
       // An agent that ignores the filter must not make idle conversations look busy.
-      ids.push(
-        ...body.items.filter((item) => item.execution_status === 'running').map((item) => item.id.replaceAll('-', '').toLowerCase()),
-      );
+      ids.push(...body.items.filter((item) => item.execution_status === status).map((item) => item.id.replaceAll('-', '').toLowerCase()));
       pageId = body.next_page_id ?? undefined;
       if (pageId === undefined) break;
     }
@@ -353,7 +366,7 @@ export class OpenHandsClient implements AgentClient {
     return status.lastUserMessageId !== undefined || (await this.userMessages(endpoint, status.id, 1, options)).length > 0;
   }
 
-  async #hasStartedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
+  async #hasStartedOrFailedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
     let pageId: string | undefined;
     for (let page = 0; page < maxPages; page += 1) {
       const { body } = await this.#call(endpoint, options, {
@@ -368,7 +381,13 @@ export class OpenHandsClient implements AgentClient {
         answer: wire.stateUpdatesSchema,
         maxBodyBytes: maxPageBytes,
       });
-      if (body.items.some(({ key, value }) => key === 'execution_status' && value === 'running')) return true;
+      if (
+        body.items.some(
+          ({ key, value, timestamp: update }) =>
+            key === 'execution_status' && (value === 'running' || (value === 'error' && isLater(update, timestamp))),
+        )
+      )
+        return true;
       pageId = body.next_page_id ?? undefined;
       if (pageId === undefined) return false;
     }
@@ -388,3 +407,7 @@ function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): bo
   const createdMs = Date.parse(body.created_at ?? '');
   return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;
 }
+
+/** An agent says that a run has failed and why in one go, in either order. Times without a zone, both by the same clock. */
+const oneGoMs = 1_000;
+const isLater = (one: string | undefined, other: string): boolean => Date.parse(`${one ?? ''}Z`) - Date.parse(`${other}Z`) > oneGoMs;

@@ -46,7 +46,7 @@ const pageOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item)
 
 export const errorEventsSchema = pageOf(z.object({ timestamp: z.string(), code: z.string().nullish(), detail: z.string().nullish() }));
 
-export const stateUpdatesSchema = pageOf(z.object({ key: z.string().nullish(), value: z.unknown() }));
+export const stateUpdatesSchema = pageOf(z.object({ key: z.string().nullish(), value: z.unknown(), timestamp: z.string().optional() }));
 
 export const messageEventsSchema = pageOf(
   z.object({

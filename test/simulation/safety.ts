@@ -1,4 +1,5 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
+import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
 import { conversations, startStatuses, type Conversation, type LaterMessage } from '../../src/resources/conversation.ts';
 import { leases, pods, type Lease, type Pod } from '../../src/resources/core.ts';
@@ -84,6 +85,16 @@ export class Safety {
   operatorRuns(conversation: StoredConversation): void {
     if (conversation.cutByOwner)
       this.#broken ??= new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued`);
+    if (conversation.failure !== undefined)
+      this.#broken ??= new Violation('what has failed by itself is left alone', `the run of ${conversation.id} was continued`);
+    if (!conversation.lost) return;
+    conversation.lost = false;
+    conversation.continuations++;
+    if (conversation.continuations > mostLosses)
+      this.#broken ??= new Violation(
+        'no run is continued again and again',
+        `${conversation.id} for the ${conversation.continuations}th time`,
+      );
   }
 
   /** Its owner has it paused, or had a short while ago. */

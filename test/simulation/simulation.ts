@@ -1,7 +1,7 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { TimeLimits } from '../../src/quota/slot.ts';
-import type { Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { Cluster } from './cluster.ts';
 import { Faults, type FaultKind } from './faults.ts';
 import { Letters } from './letters.ts';
@@ -26,6 +26,8 @@ export interface SimulationOptions {
   readonly faults?: FaultKind;
   /** Whether people send messages to conversations that are there; false by default. */
   readonly letters?: boolean;
+  /** Whether runs may end in something else than success: a failure, a question, or with their container; true by default. */
+  readonly ends?: boolean;
 }
 
 export interface Outcome {
@@ -61,6 +63,7 @@ async function play({
   keepLines = 0,
   faults = 'all',
   letters: withLetters = false,
+  ends = true,
 }: SimulationOptions): Promise<Outcome> {
   const random = new Random(String(seed));
   const scheduler = new Scheduler();
@@ -82,6 +85,7 @@ async function play({
     trace,
     trouble: () => (mended ? calm : share),
     ...(withLetters ? { steps: random.fork('steps') } : {}),
+    ...(ends ? { ends: random.fork('ends') } : {}),
   });
   const operators: OperatorProcess[] = [];
   const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
@@ -118,6 +122,8 @@ async function play({
     agentNetwork: {
       onRun: (conversation) => {
         conversation.cutByOwner = false;
+        conversation.lost = false;
+        conversation.continuations = 0;
       },
     },
   });
@@ -157,14 +163,19 @@ async function play({
     await scheduler.settle();
     cluster.tell();
     node.onCut = (conversation, sandboxUid) => {
-      conversation.cutByOwner = cluster.sandboxOf(sandboxUid)?.spec.replicas === 0;
+      const sandbox = cluster.sandboxOf(sandboxUid);
+      conversation.lost = sandbox !== undefined && shouldRun(sandbox);
+      conversation.cutByOwner = sandbox?.spec.replicas === 0;
       conversation.mayStand = safety.pausedLately(sandboxUid);
     };
     // What its owner wants counts more than the loss that came before.
     cluster.onChange(({ plural, object }) => {
-      if (plural !== 'sandboxes' || (object as Sandbox).spec.replicas === 1) return;
+      if (plural !== 'sandboxes' || shouldRun(object as Sandbox)) return;
       const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
       for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
+        // A loss that is followed by a pause is the pause's.
+        conversation.continuations = 0;
+        if ((object as Sandbox).spec.replicas === 1) continue;
         if (conversation.status !== 'finished' && conversation.status !== 'idle') conversation.mayStand = true;
       }
     });

@@ -19,11 +19,14 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { SandboxReason, isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { Delivery } from './delivery.ts';
-import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
-import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
+import { withRunAsked } from './continuation.ts';
+import { withSandboxAway } from './execution.ts';
+import { runOf, withFirstMessage, withoutRunPending } from './messages.ts';
+import { noticeOfRun } from './run-notices.ts';
+import { Runs } from './runs.ts';
 import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
 import { troubleIn } from '../sandbox/trouble.ts';
 import { StartPipeline } from './pipeline.ts';
@@ -87,11 +90,13 @@ export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #pipeline: StartPipeline;
   readonly #delivery: Delivery;
+  readonly #runs: Runs;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
     this.#pipeline = new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds });
     this.#delivery = new Delivery(options);
+    this.#runs = new Runs(options);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
@@ -168,8 +173,12 @@ export class ConversationReconciler {
     }
     const template = this.#options.stores.templates.get(scope.stored.metadata.namespace, scope.stored.spec.templateName);
     const { created, status } = await this.#pipeline.createConversation(scope.stored, template, endpoint, workingDir, signal);
-    // One that was there already may have been cut since: that is for the next look, which sees it in a container that is new to it.
-    if (created) this.#observe(scope, status);
+    const agentRun = scope.sandbox?.status?.agentRuns ?? 0;
+    scope.status = withFirstMessage(scope.status, scope.stored.spec.initialMessage, status, {
+      created,
+      agentRun,
+      now: isoTime(this.#options.clock),
+    });
     this.#transition(scope, 'READY');
     return firstPollMs;
   }
@@ -239,31 +248,21 @@ export class ConversationReconciler {
       scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent does not know this conversation any more.' };
       return idlePollMs;
     }
-    const before = scope.status;
-    let continueRun = this.#observe(scope, sinceMessage(state, before, clock.now()));
-    if (scope.status.executionStatus === 'error' && scope.status.executionDetail === undefined) {
-      const observed = scope.status;
-      // Half of it is not stored: whether the run was cut follows from where it was seen before.
-      scope.status = before;
-      const failure = await agent.lastError(endpoint, id, { signal });
-      if (failure === undefined && before.agentRun !== observed.agentRun) {
-        ({ status: scope.status, continueRun } = withUnseenLoss(
-          observed,
-          before,
-          isoTime(clock),
-          scope.sandbox.status ?? {},
-          isRunRequested(scope.sandbox),
-        ));
-      } else {
-        const executionDetail = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048);
-        scope.status = { ...observed, executionDetail };
-      }
-    }
-    if (continueRun) {
-      await agent.run(endpoint, id, { signal });
-      scope.status = withRunContinued(scope.status, isoTime(clock));
-    }
+    const { sandbox } = scope;
+    const template = this.#options.stores.templates.get(scope.stored.metadata.namespace, sandbox.spec.templateName);
+    const runScope = {
+      get status() {
+        return scope.status;
+      },
+      set status(status) {
+        scope.status = status;
+      },
+      ...{ sandbox, template, endpoint, id },
+      store: () => this.#store(scope, signal),
+    };
+    const soon = await this.#runs.follow(runScope, state, signal);
     const again = await this.#talk(scope, state, endpoint, signal);
+    if (soon !== undefined) return Math.min(soon, again ?? soon);
     return again ?? ([scope.status.executionStatus, state.executionStatus].includes('running') ? busyPollMs : idlePollMs);
   }
 
@@ -274,7 +273,7 @@ export class ConversationReconciler {
     const begin = runOf(scope.status, state, clock.now());
     if (begin === 'run') {
       await agent.run(endpoint, id, { signal });
-      scope.status = withRunContinued(withoutRunPending(scope.status), isoTime(clock));
+      scope.status = withRunAsked(withoutRunPending(scope.status), isoTime(clock));
     } else if (begin === 'none') scope.status = withoutRunPending(scope.status);
     const again = await this.#delivery.deliver(
       {
@@ -293,16 +292,6 @@ export class ConversationReconciler {
       signal,
     );
     return again ?? (scope.status.messages?.runPending === true ? busyPollMs : undefined);
-  }
-
-  /** Returns whether the run has to be continued. */
-  #observe(scope: Scope, state: Parameters<typeof withAgentState>[1]): boolean {
-    const stops = scope.sandbox?.status ?? {};
-    const runRequested = scope.sandbox !== undefined && isRunRequested(scope.sandbox);
-    const now = this.#options.clock.now();
-    const { status, continueRun } = withAgentState(scope.status, state, stops.agentRuns ?? 0, now, stops, runRequested);
-    scope.status = status;
-    return continueRun;
   }
 
   #mirrorSandbox(scope: Scope): void {
@@ -340,6 +329,8 @@ export class ConversationReconciler {
     };
     if (isDeepStrictEqual(status, before.status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
+    const notice = noticeOfRun(before.status, status);
+    if (notice !== undefined) events.record(before, notice);
     const now = startStatusOf({ status });
     const { errorCode, error = '' } = status.start ?? {};
     if (!isStartOver(now) && errorCode !== undefined && errorCode !== before.status?.start?.errorCode)

@@ -361,11 +361,15 @@ export class SandboxReconciler {
     const endpoint =
       address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address } }, keys);
     const running = endpoint === undefined ? [] : await this.#runs.running(endpoint, signal);
-    const interrupted = [...new Set([...before, ...running])].slice(0, mostInterrupted);
+    const waiting = endpoint === undefined ? [] : await this.#runs.waiting(endpoint, signal);
+    const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, mostInterrupted);
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
-    if (endpoint !== undefined) await this.#runs.interrupt(endpoint, running, signal);
-    if (this.#isInTime(pausedAt) && running.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
+    if (endpoint !== undefined) {
+      await this.#runs.reject(endpoint, waiting, signal);
+      await this.#runs.interrupt(endpoint, running, signal);
+    }
+    if (this.#isInTime(pausedAt) && running.length + waiting.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await this.#deletePod(pod, signal);
     return { progress };
   }

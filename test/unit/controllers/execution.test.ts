@@ -1,5 +1,6 @@
 import type { AgentConversation } from '../../../src/agent/agent.ts';
-import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from '../../../src/controllers/conversation/execution.ts';
+import { withRunContinued } from '../../../src/controllers/conversation/continuation.ts';
+import { withAgentState, withSandboxAway, withUnseenLoss } from '../../../src/controllers/conversation/execution.ts';
 import type { ConversationStatus, ExecutionStatus } from '../../../src/resources/conversation.ts';
 import type { SandboxView } from '../../../src/resources/sandbox.ts';
 import { aSandbox, later, noon, noonMs } from '../../support/builders.ts';
