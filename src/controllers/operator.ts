@@ -10,6 +10,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../resources/conversation.ts';
 import type { KubeObject } from '../resources/object.ts';
 import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
+import { AgentSilence } from './agent-silence.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
@@ -102,15 +103,17 @@ export class Operator {
         logger: logger.child({ controller: name }),
         metrics,
       });
+    const silence = new AgentSilence({ clock });
+    const onSilent = (silent: Sandbox) => sandbox.enqueue(requestOf(silent));
     const conversation = controller(
       'conversation',
-      new ConversationReconciler({ client, stores, agent, keys, gitHosts, events, clock, logger, metrics }),
+      new ConversationReconciler({ client, stores, agent, keys, gitHosts, events, silence, onSilent, clock, logger, metrics }),
     );
     const podCreations = new PodCreations(clock);
     const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };
-    const sandbox = controller(
+    const sandbox: Controller = controller(
       'sandbox',
-      new SandboxReconciler({ client, stores, agent, keys, events, podCreations, clock, logger, ...pauseBound }),
+      new SandboxReconciler({ client, stores, agent, keys, events, podCreations, silence, clock, logger, ...pauseBound }),
     );
     const slots = new AdmissionReconciler({
       ...{ client, stores, podCreations, events, clock, logger, metrics, namespace: options.namespace },

@@ -169,8 +169,8 @@ export class AgentProcess {
       end: 'finished',
       failure: undefined,
       reloaded: false,
-      deadly: this.#options.ends?.chance(0.05) ?? false,
-      broken: this.#options.ends?.chance(0.05) ?? false,
+      deadly: this.#options.ends?.chance(0.15) ?? false,
+      broken: this.#options.ends?.chance(0.15) ?? false,
       wanted: message !== undefined && message.run !== false,
       lost: false,
       continuations: 0,
@@ -259,6 +259,8 @@ export class AgentProcess {
       conversation.reloaded = false;
       if (conversation.end === 'error') conversation.failure = { code: 'LLMAuthenticationError', detail: 'no such key' };
       this.#set(conversation, conversation.end);
+      // Its container may end before anybody has seen that.
+      if (conversation.end === 'error' && ends?.chance(0.2) === true) scheduler.after(random.between(0, 500), this.#options.onDeath);
     });
     this.#runs.set(conversation.id, { conversation, timer, waiting });
   }

@@ -213,6 +213,11 @@ export class Safety {
       if (process.podUid !== podUid || process.state !== 'ready' || process.hung || now < process.troubledUntil) continue;
       // A run that began while the deletion was under way could not be known.
       const untold = process.running.filter(({ runStartedAt }) => now - runStartedAt > unknownMs);
+      const asking = [...process.volume.conversations.values()].filter(
+        ({ status, before }) => status === 'waiting_for_confirmation' && now - before.until > unknownMs,
+      );
+      if (asking.length > 0)
+        throw new Violation('no action waits in a pod that goes', `${asking.map(({ id }) => id).join(' ')} in ${process.id}`);
       if (untold.length > 0)
         throw new Violation('runs are interrupted before their pod goes', `${untold.map(({ id }) => id).join(' ')} in ${process.id}`);
     }

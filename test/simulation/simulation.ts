@@ -10,6 +10,7 @@ import { OperatorProcess, type Breakage } from './operator-process.ts';
 import { People } from './people.ts';
 import { Quotas } from './quotas.ts';
 import { Random } from './random.ts';
+import { RunWatch } from './run-watch.ts';
 import { Safety, Violation } from './safety.ts';
 import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
@@ -149,12 +150,14 @@ async function play({
     }
   };
 
+  let runWatch: RunWatch | undefined;
   /** Goes on until nothing is left of what is not yet as it should be, in words. */
   const until = async (left: () => readonly string[]): Promise<void> => {
     const began = scheduler.monotonic();
     while (left().length > 0) {
       if (scheduler.monotonic() - began > settleMs) throw new Violation('everything settles', left().join('; '));
       await run(scheduler.monotonic() + 2_000);
+      runWatch?.look();
     }
   };
 
@@ -201,6 +204,7 @@ async function play({
     // What lags is still under way, and a watch that was refused is tried again within a minute.
     await run(mendedAt + (deaf ? unknownMs : 65_000));
     await until(() => operators.flatMap(({ behind }) => behind));
+    runWatch = new RunWatch({ cluster, node, scheduler });
     if (faults !== 'none') verdicts.expectCalm();
     const left = () =>
       people.done && letters?.done !== false ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy'];

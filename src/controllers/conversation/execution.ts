@@ -27,6 +27,8 @@ const stoppedSince = ({ agentRun = 0 }: ConversationStatus, id: string, { lastSt
 /** One that has been continued is over; a run that is cut after that has been interrupted anew. */
 const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.continuedAt === undefined ? interruption : undefined);
 
+const unheard = 'Its agent does not answer, so it is not known whether its run goes on. That is told as soon as it answers.';
+
 /**
  * The status of a conversation whose sandbox can't be asked: a run that was under way is now interrupted, and remembered with the
  * reason, because that decides whether it goes on by itself later.
@@ -48,7 +50,7 @@ export function withSandboxAway(
     return {
       ...status,
       executionStatus: 'paused',
-      executionDetail: wordsOf(interruption),
+      executionDetail: view.reason === SandboxReason.agentSilent ? unheard : wordsOf(interruption),
       ...(seenIn === undefined ? {} : { agentRun: seenIn }),
       interruption,
     };

@@ -21,6 +21,7 @@ import {
 import { conversationIdOf } from '../../resources/ids.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentSilence } from '../agent-silence.ts';
 import { Delivery } from './delivery.ts';
 import { withRunAsked } from './continuation.ts';
 import { withSandboxAway } from './execution.ts';
@@ -45,6 +46,9 @@ export interface ConversationReconcilerOptions {
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
   readonly events: Pick<EventRecorder, 'record'>;
+  readonly silence: AgentSilence;
+  /** Its agent has not answered for too long. */
+  readonly onSilent: (sandbox: Sandbox) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -115,6 +119,7 @@ export class ConversationReconciler {
       } else if (error instanceof AgentError && !signal.aborted) {
         this.#options.logger.debug('agent call failed', { conversation: name, code: error.code, error });
         requeueAfterMs = retryMs;
+        this.#unanswered(scope, error);
       } else {
         throw error;
       }
@@ -123,6 +128,12 @@ export class ConversationReconciler {
     await this.#store(scope, signal);
     if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? idlePollMs, idlePollMs);
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  }
+
+  /** Any answer is one, also a refusal. */
+  #unanswered({ sandbox }: Scope, { code, status }: AgentError): void {
+    if (sandbox === undefined || status !== undefined || !['unreachable', 'timeout', 'connection-lost'].includes(code)) return;
+    if (viewOfSandbox(sandbox).phase === 'RUNNING' && this.#options.silence.failed(sandbox.metadata.uid)) this.#options.onSilent(sandbox);
   }
 
   /** Its sandbox is known from the API server, and not yet to the cache: one that goes before the watch has seen it is never heard of. */
@@ -238,12 +249,14 @@ export class ConversationReconciler {
     const view = viewOfSandbox(scope.sandbox);
     const id = conversationIdOf(scope.stored);
     if (view.phase !== 'RUNNING' || scope.sandbox === undefined) {
+      if (scope.status.sandboxUID !== undefined) this.#options.silence.over(scope.status.sandboxUID);
       scope.status = withSandboxAway(scope.status, id, scope.sandbox, view, isoTime(clock));
       return undefined;
     }
     const endpoint = agentEndpointOf(scope.sandbox, keys);
     if (endpoint === undefined) return undefined;
     const state = await agent.conversation(endpoint, id, { signal });
+    this.#options.silence.over(scope.sandbox.metadata.uid);
     if (state === undefined) {
       scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent does not know this conversation any more.' };
       return idlePollMs;

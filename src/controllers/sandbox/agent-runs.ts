@@ -42,7 +42,16 @@ export class AgentRuns {
     }
   }
 
-  async reject(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<void> {
+  async cut(
+    endpoint: AgentEndpoint,
+    { running, waiting }: Readonly<Record<'running' | 'waiting', readonly string[]>>,
+    signal: AbortSignal,
+  ) {
+    await this.#reject(endpoint, waiting, signal);
+    await this.interrupt(endpoint, running, signal);
+  }
+
+  async #reject(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<void> {
     try {
       await Promise.all(ids.map((id) => this.#options.agent.rejectPending(endpoint, id, rejection, { signal })));
     } catch (error) {

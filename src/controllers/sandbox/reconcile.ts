@@ -12,8 +12,9 @@ import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
 import { isOwnedBy, type NewObject } from '../../resources/object.ts';
-import { SandboxReason, pausedUnseen, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { pausedUnseen, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentSilence } from '../agent-silence.ts';
 import { connectAgent } from './agent-connection.ts';
 import { AgentRuns } from './agent-runs.ts';
 import { buildClaim } from './claim.ts';
@@ -23,7 +24,7 @@ import { noticeOfChange, noticeOfPod, noticeOfVolume } from './notices.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { refusalOf, retryAfterMs, type Creature } from './refusal.ts';
-import { runningProgress, sandboxStatus, type SandboxProgress } from './status.ts';
+import { agentSilent, runningProgress, sandboxStatus, stillStopping, unanswered, type SandboxProgress } from './status.ts';
 import { isOver } from './trouble.ts';
 
 export interface SandboxReconcilerOptions {
@@ -38,6 +39,8 @@ export interface SandboxReconcilerOptions {
   readonly keys: SandboxKeys;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
+  /** Of agents that are asked for other reasons. */
+  readonly silence?: AgentSilence;
   readonly clock: Clock;
   readonly logger: Logger;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
@@ -73,7 +76,6 @@ const eagerIntervalMs = 100;
 const patientIntervalMs = 1_000;
 const stopIntervalMs = 200;
 const mostInterrupted = 64;
-const stillStopping = { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to stop what ran when it was paused.' };
 
 /** Brings a sandbox's pod, volume and agent to what its spec and its admission say, one step after the other. */
 export class SandboxReconciler {
@@ -190,6 +192,8 @@ export class SandboxReconciler {
       case 'connect-agent':
         return this.#connect(scope, step.podIP, step.containerID, signal);
       case 'running':
+        if (this.#options.silence?.isSilent(sandbox.metadata.uid) === true)
+          return this.#connect(scope, step.podIP, step.containerID, signal);
         return { progress: { ...this.#observed(scope), ...runningProgress, containerID: step.containerID } };
       case 'wait':
         return this.#waiting(scope, step);
@@ -298,8 +302,11 @@ export class SandboxReconciler {
     const endpoint = agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } }, keys);
     const startingFor = sandbox.status?.startingSince === undefined ? 0 : clock.now() - Date.parse(sandbox.status.startingSince);
     const requeueAfterMs = startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
+    // It has answered before, in this very container: the kubelet decides how long that may last, and no deadline of a start.
+    const isSilent = sandbox.status?.lastContainerID === containerID;
     try {
       if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, keys, signal))) {
+        this.#options.silence?.over(sandbox.metadata.uid);
         const stopping = await this.#carryStopThrough(scope, containerID, endpoint, signal);
         return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
       }
@@ -311,9 +318,9 @@ export class SandboxReconciler {
       progress: {
         ...observed,
         ready: false,
-        reason: SandboxReason.waitingForAgent,
-        message: 'Waiting for its agent to answer.',
+        ...(isSilent ? agentSilent : unanswered),
         wanted: true,
+        held: isSilent,
       },
       requeueAfterMs,
     };
@@ -365,10 +372,7 @@ export class SandboxReconciler {
     const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, mostInterrupted);
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
-    if (endpoint !== undefined) {
-      await this.#runs.reject(endpoint, waiting, signal);
-      await this.#runs.interrupt(endpoint, running, signal);
-    }
+    if (endpoint !== undefined) await this.#runs.cut(endpoint, { running, waiting }, signal);
     if (this.#isInTime(pausedAt) && running.length + waiting.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await this.#deletePod(pod, signal);
     return { progress };

@@ -97,3 +97,14 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
 }
 
 export const runningProgress = { ready: true, reason: SandboxReason.running, message: 'The agent answers.', wanted: true } as const;
+
+export const unanswered = { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to answer.' } as const;
+export const stillStopping = {
+  reason: SandboxReason.waitingForAgent,
+  message: 'Waiting for its agent to stop what ran when it was paused.',
+} as const;
+/** It has answered before, and what it does now is not known. */
+export const agentSilent = {
+  reason: SandboxReason.agentSilent,
+  message: 'Its agent runs and does not answer. It is asked again until it does, or its container is replaced.',
+} as const;
