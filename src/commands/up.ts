@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { OpenHandsClient } from '../agent/openhands-client.ts';
+import { createAgentClient } from '../agent/kinds.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
@@ -140,7 +140,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   }
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
-  const agent = new OpenHandsClient({});
+  const agent = createAgentClient();
   stack.defer(() => agent.close());
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs, ...runtime });
