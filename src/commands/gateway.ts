@@ -1,4 +1,5 @@
 import { readGatewayConfig } from '../config/cluster.ts';
+import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import { loadConnection } from '../kube/kubeconfig.ts';
@@ -66,6 +67,13 @@ export async function gateway(version: string): Promise<void> {
   });
   stack.defer(() => server.close());
   const { port } = await server.listen();
+  const agentSide = createAgentSide({
+    ...{ parts: [], sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },
+    // More than a sandbox that works needs, and few enough that one alone can't take them all.
+    maxConnectionsPerAddress: 128,
+  });
+  stack.defer(() => agentSide.close());
+  await agentSide.listen();
   const telemetry = await startTelemetryServer({
     host: config.HOST,
     port: config.METRICS_PORT,

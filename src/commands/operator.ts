@@ -64,6 +64,7 @@ export async function operator(): Promise<void> {
         gitHosts: config.GIT_HOSTS,
         ...scope,
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
+        ...(config.AGENT_SIDE_URL === undefined ? {} : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
       });
       await work.start(signal);
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

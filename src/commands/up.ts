@@ -6,6 +6,7 @@ import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
 import { issueKey } from '../gateway/auth/issue-key.ts';
 import { hashKey } from '../gateway/auth/key.ts';
+import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -140,10 +141,18 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   }
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
+  const agentSide = createAgentSide({ parts: [], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  stack.defer(() => agentSide.close());
+  const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
+
   const agent = createAgentClient();
   stack.defer(() => agent.close());
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
-  const operator = new Operator({ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs, ...runtime });
+  const operator = new Operator({
+    ...runtime,
+    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs },
+    agentSide: { url: agentSideUrl, namespace },
+  });
   stack.defer(() => operator.stop());
   await operator.start();
 

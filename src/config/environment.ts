@@ -40,7 +40,7 @@ export const logging = {
   LOG_FORMAT: z.enum(['json', 'pretty']).optional(),
 };
 
-const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
 /** An origin for each port of each sandbox. Both stand in the first label, so that one wildcard covers them all. */
 const sandboxUrl = z

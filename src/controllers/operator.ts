@@ -29,6 +29,8 @@ export interface OperatorOptions {
   readonly gitHosts: GitHosts;
   /** Where it works; absent: in all namespaces. */
   readonly namespace?: string;
+  /** Where the sandboxes of a namespace reach the gateway's agent side, without a path; absent: they don't. */
+  readonly agentSide?: { readonly url: string; readonly namespace: string };
   /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
   readonly clock: Clock;

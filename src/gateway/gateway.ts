@@ -117,10 +117,10 @@ export interface Gateway {
 /** Between the end of streams and the end of listening. */
 const lastCallMs = 500;
 
-/** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
 /** What is refused before anything else is spent on it when there is too much to do. Preflights and pages are not, nor what looks at health. */
 const needsKey = ({ method, url }: IncomingMessage): boolean => method !== 'OPTIONS' && url?.startsWith('/api/') === true;
 
+/** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
 export function createGateway(options: GatewayOptions): Gateway {
   const { client, namespace, caches, clock, metrics, version, random = randomBytes, drainMs = 0, graceMs = 5000 } = options;
   const logger = options.logger.child({ component: 'gateway' });
