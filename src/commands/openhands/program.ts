@@ -27,5 +27,7 @@ export const openHandsProgram = (python: string, folder: DataFolder): ImageProgr
     // Else it fetches a list of prices at each start.
     LITELLM_LOCAL_MODEL_COST_MAP: 'True',
     OPENHANDS_SUPPRESS_BANNER: '1',
+    // Else its lines are broken at 80 columns.
+    LOG_JSON: 'true',
   },
 });

@@ -41,6 +41,7 @@ export function showProgress({ screen, label, steps, monotonic = () => performan
   let detail = '';
   let stepBegun = begun;
   let lastPlain = begun;
+  let isOpen = true;
 
   const since = (start: number) => `${Math.round((monotonic() - start) / 1000)} s`;
   const line = () => `${label}: ${number}/${steps} ${text}${detail === '' ? '' : `: ${detail}`}`;
@@ -75,10 +76,12 @@ export function showProgress({ screen, label, steps, monotonic = () => performan
     done: (message) => {
       finish();
       screen.write(`${label}: ${message}, ${since(begun)}\n`);
+      isOpen = false;
       clearInterval(timer);
     },
     close: () => {
-      if (live && timer !== undefined) screen.write('\n');
+      if (live && isOpen) screen.write('\n');
+      isOpen = false;
       clearInterval(timer);
     },
   };

@@ -57,8 +57,6 @@ export const openHandsTemplate = (namespace: string, version: string): NewObject
             name: 'agent',
             image: openHandsImage,
             resources: { requests: { cpu: '200m', memory: '512Mi' }, limits: { memory: '4Gi' } },
-            // It takes 5 to 10 s until it listens.
-            readinessProbe: { httpGet: { path: '/ready', port: 8000 }, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: 3 },
           },
         ],
       },
