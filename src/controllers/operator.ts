@@ -1,4 +1,5 @@
 import type { AgentClient } from '../agent/agent.ts';
+import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
@@ -27,6 +28,8 @@ export interface OperatorOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  /** The API keys of models that templates name. Default: there are none. */
+  readonly agentCredentials?: AgentCredentials;
   /** Where it works; absent: in all namespaces. */
   readonly namespace?: string;
   /** Where the sandboxes of a namespace reach the gateway's agent side, without a path; absent: they don't. */
@@ -106,7 +109,10 @@ export class Operator {
       });
     const conversation = controller(
       'conversation',
-      new ConversationReconciler({ client, stores, agent, keys, gitHosts, events, clock, logger, metrics }),
+      new ConversationReconciler({
+        ...{ client, stores, agent, keys, gitHosts, events, clock, logger, metrics },
+        credentials: options.agentCredentials ?? noAgentCredentials,
+      }),
     );
     const podCreations = new PodCreations(clock);
     const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };

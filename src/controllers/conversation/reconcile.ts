@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
+import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
@@ -21,6 +22,7 @@ import {
 import { conversationIdOf } from '../../resources/ids.ts';
 import { SandboxReason, isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
 import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
@@ -41,6 +43,7 @@ export interface ConversationReconcilerOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  readonly credentials: AgentCredentials;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -85,12 +88,16 @@ class Scope {
 /** Takes a conversation through its start, then keeps its status what sandbox and agent are. */
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
+  readonly #configurations: AgentConfigurations;
   readonly #pipeline: StartPipeline;
   readonly #delivery: Delivery;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
-    this.#pipeline = new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds });
+    const { agent, gitHosts } = options;
+    const configurations = new AgentConfigurations(options);
+    this.#configurations = configurations;
+    this.#pipeline = new StartPipeline({ agent, gitHosts, configurations, cloneTimeoutSeconds, setupTimeoutSeconds });
     this.#delivery = new Delivery(options);
   }
 
@@ -139,6 +146,8 @@ export class ConversationReconciler {
   /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
   async #start(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
     if (scope.startStatus === 'WORKING') {
+      // Before anything is made that could not work without.
+      await this.#configurations.of(scope.stored, this.#template(scope));
       const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
       try {
         scope.sandbox = await ensureSandbox(access, scope.stored, signal);
@@ -166,12 +175,15 @@ export class ConversationReconciler {
       await this.#store(scope, signal);
       await this.#pipeline.setUp(endpoint, signal);
     }
-    const template = this.#options.stores.templates.get(scope.stored.metadata.namespace, scope.stored.spec.templateName);
-    const { created, status } = await this.#pipeline.createConversation(scope.stored, template, endpoint, workingDir, signal);
+    const { created, status } = await this.#pipeline.createConversation(scope.stored, this.#template(scope), endpoint, workingDir, signal);
     // One that was there already may have been cut since: that is for the next look, which sees it in a container that is new to it.
     if (created) this.#observe(scope, status);
     this.#transition(scope, 'READY');
     return firstPollMs;
+  }
+
+  #template({ stored: { metadata, spec } }: Scope): SandboxTemplate | undefined {
+    return this.#options.stores.templates.get(metadata.namespace, spec.templateName);
   }
 
   /** Why the cluster takes no sandbox; throws what says nothing about that. */
@@ -255,7 +267,8 @@ export class ConversationReconciler {
           isRunRequested(scope.sandbox),
         ));
       } else {
-        const executionDetail = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048);
+        const said = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`;
+        const executionDetail = (await this.#configurations.shown(said, scope.stored, this.#template(scope))).slice(0, 2048);
         scope.status = { ...observed, executionDetail };
       }
     }
