@@ -12,6 +12,7 @@ import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
+import { localAgentCredentials, mountedAgentCredentials } from './agent-credentials.ts';
 import { CommandError, systemCodeOf } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { defaultQuota } from './default-quota.ts';
@@ -137,6 +138,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     ...runtime,
     ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs },
     agentSide: { url: agentSideUrl, namespace },
+    agentCredentials: localAgentCredentials(process.env['LLM_API_KEY'], mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger)),
   });
   stack.defer(() => operator.stop());
   await operator.start();

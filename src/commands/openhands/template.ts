@@ -3,13 +3,11 @@ import { modelBaseUrl } from '../../resources/agent-settings.ts';
 import { apiVersion } from '../../resources/group.ts';
 import type { NewObject } from '../../resources/object.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { localCredentialName } from '../agent-credentials.ts';
 import { CommandError } from '../command-error.ts';
 import { openHandsImage } from './program.ts';
 
 export const openHandsTemplateName = 'openhands';
-
-/** What `up` calls the model's key that is in its environment. */
-const environmentCredential = 'model';
 
 /** The model that the environment of whoever starts all this names. */
 export interface LocalModel {
@@ -32,7 +30,7 @@ export function localModelOf(environment: NodeJS.ProcessEnv): LocalModel | undef
   const { LLM_MODEL: name, LLM_BASE_URL: baseUrl, LLM_API_KEY: key } = data;
   if (name === undefined) return undefined;
   const model = baseUrl === undefined || name.includes('/') ? name : `openai/${name}`;
-  return { model, baseUrl, credential: key === undefined ? undefined : environmentCredential };
+  return { model, baseUrl, credential: key === undefined ? undefined : localCredentialName };
 }
 
 /** What the template says of the model; null takes away what an earlier start has put there. */
