@@ -23,7 +23,7 @@ import { defaultQuota } from './default-quota.ts';
 import { defaultTemplate, referenceAgentImage } from './default-template.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { gatewaySettings } from './gateway-settings.ts';
-import { gitDirectory } from './git-directory.ts';
+import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
@@ -141,7 +141,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   }
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
-  const agentSide = createAgentSide({ parts: [], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  const credentials = gitCredentials(config, runtime);
+  const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
+  const agentSide = createAgentSide({ parts: [clones], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
@@ -164,7 +166,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
-    ...gitDirectory(config, runtime, stack),
+    ...gitDirectory(config, credentials, runtime, stack),
     clock: runtime.clock,
     logger,
     metrics,
