@@ -19,7 +19,7 @@ import { defaultQuota } from './default-quota.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { ensure } from './ensure.ts';
 import { gatewaySettings } from './gateway-settings.ts';
-import { gitDirectory } from './git-directory.ts';
+import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { localAgents } from './local-agents.ts';
 import { loggerOf } from './logging.ts';
@@ -127,7 +127,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   }
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
-  const agentSide = createAgentSide({ parts: [], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  const credentials = gitCredentials(config, runtime);
+  const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
+  const agentSide = createAgentSide({ parts: [clones], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
@@ -151,7 +153,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
-    ...gitDirectory(config, runtime, stack),
+    ...gitDirectory(config, credentials, runtime, stack),
     clock: runtime.clock,
     logger,
     metrics,
