@@ -13,6 +13,7 @@ import type {
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
+import type { z } from 'zod';
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
 import { AgentError } from './errors.ts';
 import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
@@ -20,10 +21,12 @@ import {
   commandResultOf,
   contentOf,
   conversationOf,
+  conversationsOf,
   createBodyOf,
   maxDetailCharacters,
   uidTag,
   userMessageOf,
+  webhookOf,
 } from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
@@ -43,6 +46,8 @@ const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
 /** The first conversation of a fresh agent takes seconds on a busy machine. */
 const createTimeoutMs = 30_000;
+/** For 7000 calls of a model, which stand in a conversation with 265 bytes each. Many agents are asked at once: no more than that. */
+const read = <T>(answer: z.ZodType<T>) => ({ method: 'GET', answer, maxBodyBytes: 2 * 1024 * 1024 }) as const;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 /** A hundred conversations of a rich agent do not fit into 1 MiB. */
 const maxPageBytes = 16 * 1024 * 1024;
@@ -104,7 +109,7 @@ export class OpenHandsClient implements AgentClient {
           conversations_path: init.conversationsPath,
           bash_events_dir: init.bashEventsDir,
           env: init.env,
-          webhooks: (init.webhooks ?? []).map(({ baseUrl, headers }) => ({ base_url: baseUrl, headers: headers ?? {} })),
+          webhooks: (init.webhooks ?? []).map(webhookOf),
         },
         answer: wire.initStateSchema,
         timeoutMs: this.#timeoutMs,
@@ -176,12 +181,17 @@ export class OpenHandsClient implements AgentClient {
 
   async conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {
     try {
-      const { body } = await this.#call(endpoint, options, { method: 'GET', path: pathOf(id), answer: wire.conversationInfoSchema });
+      const { body } = await this.#call(endpoint, options, { ...read(wire.conversationInfoSchema), path: pathOf(id) });
       return conversationOf(body);
     } catch (error) {
       if (error instanceof AgentError && error.code === 'not-found') return undefined;
       throw error;
     }
+  }
+
+  async conversations(endpoint: AgentEndpoint, ids: readonly string[], options: AgentCallOptions = {}) {
+    const path = `/api/conversations?${ids.map((id) => `ids=${dashedUuid(id)}`).join('&')}`;
+    return conversationsOf((await this.#call(endpoint, options, { ...read(wire.conversationListSchema), path })).body, ids);
   }
 
   async run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {

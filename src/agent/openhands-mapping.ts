@@ -1,7 +1,15 @@
 import type { z } from 'zod';
 import { executionStatuses, type ExecutionStatus } from '../resources/conversation.ts';
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
-import type { AgentCommandResult, AgentContent, AgentConversation, AgentMetrics, AgentUserMessage, NewAgentConversation } from './agent.ts';
+import type {
+  AgentCommandResult,
+  AgentContent,
+  AgentConversation,
+  AgentMetrics,
+  AgentUserMessage,
+  AgentWebhook,
+  NewAgentConversation,
+} from './agent.ts';
 import { AgentError } from './errors.ts';
 import type { ConversationInfo, commandOutputSchema, messageEventsSchema } from './wire.ts';
 
@@ -52,6 +60,18 @@ export function createBodyOf(conversation: NewAgentConversation, { withMessage }
   };
 }
 
+export const webhookOf = (webhook: AgentWebhook): object => ({
+  base_url: webhook.baseUrl,
+  headers: webhook.headers ?? {},
+  event_buffer_size: webhook.eventBufferSize,
+  flush_delay: webhook.flushDelaySeconds,
+  num_retries: webhook.retries,
+  retry_delay: webhook.retryDelaySeconds,
+  max_queue_size: webhook.maxQueuedEvents,
+  max_queue_bytes: webhook.maxQueuedBytes,
+  max_batch_bytes: webhook.maxBatchBytes,
+});
+
 export function conversationOf(info: ConversationInfo): AgentConversation {
   const status = info.execution_status;
   return {
@@ -64,6 +84,17 @@ export function conversationOf(info: ConversationInfo): AgentConversation {
     lastUserMessageId: info.last_user_message_id ?? undefined,
     metrics: metricsOf(info),
   };
+}
+
+/** In the order of the ids that were asked for: which is which follows from that alone where one is unknown. */
+export function conversationsOf(
+  infos: readonly (ConversationInfo | null)[],
+  ids: readonly string[],
+): readonly (AgentConversation | undefined)[] {
+  const known = infos.map((info) => (info === null ? undefined : conversationOf(info)));
+  if (known.length === ids.length && known.every((conversation, index) => conversation === undefined || conversation.id === ids[index]))
+    return known;
+  throw new AgentError('malformed', 'The agent answered with other conversations.');
 }
 
 function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {

@@ -29,6 +29,7 @@ import { troubleIn } from '../sandbox/trouble.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
 import { ensureSandbox, findSandbox } from './sandbox-of.ts';
+import { StatusWatch, type Look } from './status-watch.ts';
 import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition, withTrouble } from './start.ts';
 
 export interface ConversationReconcilerOptions {
@@ -43,6 +44,8 @@ export interface ConversationReconcilerOptions {
   readonly gitHosts: GitHosts;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
@@ -56,10 +59,11 @@ const stepDeadlineMs: Partial<Record<StartStatus, number>> = {
   PREPARING_REPOSITORY: (cloneTimeoutSeconds + 60) * 1000,
   SETTING_UP_SKILLS: (setupTimeoutSeconds + 60) * 1000,
 };
-/** How often a running agent is asked what it does, and one that waits. */
-const busyPollMs = 1_000;
-const idlePollMs = 5_000;
 const firstPollMs = 200;
+/** Between two attempts to have something begun that the agent could not begin with yet. */
+const beginMs = 1_000;
+/** Between two looks for a sandbox that no cache shows. */
+const unwatchedMs = 5_000;
 const retryMs = 1_000;
 
 /** What is gone stays so: a cache that shows it is behind. */
@@ -71,6 +75,10 @@ class Scope {
   stored: Conversation;
   status: ConversationStatus;
   sandbox: Sandbox | undefined;
+  /** What the agent has shown, once it has been asked. */
+  look: Look | undefined;
+  /** What it was told has to be looked at again so soon. */
+  againAfterMs: number | undefined;
 
   constructor(conversation: Conversation) {
     this.stored = conversation;
@@ -87,17 +95,25 @@ export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #pipeline: StartPipeline;
   readonly #delivery: Delivery;
+  readonly #watch: StatusWatch;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
     this.#pipeline = new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds });
     this.#delivery = new Delivery(options);
+    this.#watch = new StatusWatch(options);
+  }
+
+  /** Somebody says that the agent has something to tell. Milliseconds until it is asked; undefined: nobody asks it. */
+  hint(request: Request): number | undefined {
+    return this.#watch.hint(request);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const conversation = this.#options.stores.conversations.get(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
+      this.#watch.forget({ namespace, name });
       return undefined;
     }
     const scope = new Scope(conversation);
@@ -109,14 +125,18 @@ export class ConversationReconciler {
         this.#fail(scope, error);
       } else if (error instanceof AgentError && !signal.aborted) {
         this.#options.logger.debug('agent call failed', { conversation: name, code: error.code, error });
-        requeueAfterMs = retryMs;
+        requeueAfterMs = scope.look === undefined ? retryMs : this.#watch.failed(scope.look, error);
+        scope.look = undefined;
       } else {
         throw error;
       }
     }
     this.#mirrorSandbox(scope);
     await this.#store(scope, signal);
-    if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? idlePollMs, idlePollMs);
+    const { look, status, againAfterMs } = scope;
+    if (look !== undefined)
+      requeueAfterMs = this.#watch.looked(look, conversation, { before: conversation.status ?? {}, status, againAfterMs });
+    if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? unwatchedMs, unwatchedMs);
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
   }
 
@@ -229,15 +249,19 @@ export class ConversationReconciler {
     const view = viewOfSandbox(scope.sandbox);
     const id = conversationIdOf(scope.stored);
     if (view.phase !== 'RUNNING' || scope.sandbox === undefined) {
+      this.#watch.forget(scope.stored.metadata);
       scope.status = withSandboxAway(scope.status, id, scope.sandbox, view, isoTime(clock));
       return undefined;
     }
     const endpoint = agentEndpointOf(scope.sandbox, keys);
     if (endpoint === undefined) return undefined;
-    const state = await agent.conversation(endpoint, id, { signal });
+    const look = await this.#watch.look(scope.stored, scope.sandbox, endpoint, signal);
+    if (typeof look === 'number') return look;
+    scope.look = look;
+    const { state } = look;
     if (state === undefined) {
       scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent does not know this conversation any more.' };
-      return idlePollMs;
+      return undefined;
     }
     const before = scope.status;
     let continueRun = this.#observe(scope, sinceMessage(state, before, clock.now()));
@@ -263,8 +287,8 @@ export class ConversationReconciler {
       await agent.run(endpoint, id, { signal });
       scope.status = withRunContinued(scope.status, isoTime(clock));
     }
-    const again = await this.#talk(scope, state, endpoint, signal);
-    return again ?? ([scope.status.executionStatus, state.executionStatus].includes('running') ? busyPollMs : idlePollMs);
+    scope.againAfterMs = await this.#talk(scope, state, endpoint, signal);
+    return undefined;
   }
 
   /** Tells the agent what has been sent to it since its first message. Returns when to look again; undefined: nothing is left. */
@@ -292,7 +316,7 @@ export class ConversationReconciler {
       },
       signal,
     );
-    return again ?? (scope.status.messages?.runPending === true ? busyPollMs : undefined);
+    return again ?? (scope.status.messages?.runPending === true ? beginMs : undefined);
   }
 
   /** Returns whether the run has to be continued. */
@@ -338,7 +362,7 @@ export class ConversationReconciler {
       observedGeneration: before.metadata.generation,
       ...(title === undefined ? {} : { title }),
     };
-    if (isDeepStrictEqual(status, before.status)) return;
+    if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
     const now = startStatusOf({ status });
     const { errorCode, error = '' } = status.start ?? {};
