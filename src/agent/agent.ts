@@ -1,3 +1,4 @@
+import type { AgentKind } from '../resources/agent-settings.ts';
 import type { ExecutionStatus } from '../resources/conversation.ts';
 
 /** Where one sandbox's agent listens, and what it accepts. */
@@ -5,6 +6,8 @@ export interface AgentEndpoint {
   /** `http://ip:port`, no path. */
   readonly baseUrl: string;
   readonly sessionKey: string;
+  /** Which protocol it speaks; absent: openhands. */
+  readonly kind?: AgentKind | undefined;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
-import { OpenHandsClient } from '../agent/openhands-client.ts';
+import { createAgentClient } from '../agent/kinds.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
@@ -43,7 +43,7 @@ export async function operator(): Promise<void> {
   ];
   for (const server of telemetry) stack.defer(() => server.close());
 
-  const agent = new OpenHandsClient({});
+  const agent = createAgentClient();
   stack.defer(() => agent.close());
   const election: LeaderElection = new LeaderElection({
     client,

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { OpenHandsClient } from '../agent/openhands-client.ts';
+import { createAgentClient } from '../agent/kinds.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
@@ -145,7 +145,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
-  const agent = new OpenHandsClient({});
+  const agent = createAgentClient();
   stack.defer(() => agent.close());
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({

@@ -31,6 +31,14 @@ export class StartPipeline {
     this.#options = options;
   }
 
+  get cloneTimeoutSeconds(): number {
+    return this.#options.cloneTimeoutSeconds;
+  }
+
+  get setupTimeoutSeconds(): number {
+    return this.#options.setupTimeoutSeconds;
+  }
+
   /** Clones and checks out. Returns the absolute path of the working tree in the sandbox. */
   async prepareRepository(conversation: Conversation, endpoint: AgentEndpoint, signal: AbortSignal): Promise<string> {
     const { agent, gitHosts, cloneTimeoutSeconds } = this.#options;

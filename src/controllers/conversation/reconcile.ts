@@ -19,18 +19,18 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { SandboxReason, isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { Delivery } from './delivery.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
 import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
-import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
-import { troubleIn } from '../sandbox/trouble.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
-import { ensureSandbox, findSandbox } from './sandbox-of.ts';
-import { StatusWatch, type Look } from './status-watch.ts';
-import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition, withTrouble } from './start.ts';
+import { findSandbox } from './sandbox-of.ts';
+import { Scope } from './scope.ts';
+import { StatusWatch } from './status-watch.ts';
+import { StartFailure, stageMs, withFailure, withTransition } from './start.ts';
+import { StartSteps } from './start-steps.ts';
 
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;
@@ -52,14 +52,6 @@ export interface ConversationReconcilerOptions {
 
 const cloneTimeoutSeconds = 600;
 const setupTimeoutSeconds = 600;
-/** Beyond what the commands of a step may take themselves: how long its agent may be out of reach. */
-const stepDeadlineMs: Partial<Record<StartStatus, number>> = {
-  // Until the sandbox of an earlier conversation of the same id has gone.
-  WORKING: 60_000,
-  PREPARING_REPOSITORY: (cloneTimeoutSeconds + 60) * 1000,
-  SETTING_UP_SKILLS: (setupTimeoutSeconds + 60) * 1000,
-};
-const firstPollMs = 200;
 /** Between two attempts to have something begun that the agent could not begin with yet. */
 const beginMs = 1_000;
 /** Between two looks for a sandbox that no cache shows. */
@@ -70,36 +62,22 @@ const retryMs = 1_000;
 const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
   sandboxStatus === 'MISSING' && sandboxUID !== undefined;
 
-/** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
-class Scope {
-  stored: Conversation;
-  status: ConversationStatus;
-  sandbox: Sandbox | undefined;
-  /** What the agent has shown, once it has been asked. */
-  look: Look | undefined;
-  /** What it was told has to be looked at again so soon. */
-  againAfterMs: number | undefined;
-
-  constructor(conversation: Conversation) {
-    this.stored = conversation;
-    this.status = conversation.status ?? {};
-  }
-
-  get startStatus(): StartStatus {
-    return startStatusOf({ status: this.status });
-  }
-}
-
 /** Takes a conversation through its start, then keeps its status what sandbox and agent are. */
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
-  readonly #pipeline: StartPipeline;
+  readonly #start: StartSteps;
   readonly #delivery: Delivery;
   readonly #watch: StatusWatch;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
-    this.#pipeline = new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds });
+    this.#start = new StartSteps({
+      ...options,
+      pipeline: new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds }),
+      transition: (scope, next) => this.#transition(scope, next),
+      observe: (scope, state) => void this.#observe(scope, state),
+      store: (scope, signal) => this.#store(scope, signal),
+    });
     this.#delivery = new Delivery(options);
     this.#watch = new StatusWatch(options);
   }
@@ -153,93 +131,7 @@ export class ConversationReconciler {
       const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
       scope.sandbox = await findSandbox(access, namespace, { ...scope.status, sandboxName }, signal);
     }
-    return isStartOver(scope.startStatus) ? this.#follow(scope, signal) : this.#start(scope, signal);
-  }
-
-  /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
-  async #start(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    if (scope.startStatus === 'WORKING') {
-      const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
-      try {
-        scope.sandbox = await ensureSandbox(access, scope.stored, signal);
-        scope.status = withTrouble(scope.status, undefined);
-      } catch (error) {
-        scope.status = withTrouble(scope.status, this.#refusal(scope, error));
-      }
-      if (scope.sandbox === undefined) {
-        this.#checkDeadline(scope);
-        return retryMs;
-      }
-      scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name, sandboxUID: scope.sandbox.metadata.uid };
-      this.#transition(scope, 'WAITING_FOR_SANDBOX');
-    }
-    const endpoint = this.#runningEndpoint(scope);
-    if (endpoint === undefined) return undefined;
-    if (scope.startStatus === 'WAITING_FOR_SANDBOX') this.#transition(scope, 'PREPARING_REPOSITORY');
-    this.#checkDeadline(scope);
-    // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
-    if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await this.#store(scope, signal);
-    const workingDir = await this.#pipeline.prepareRepository(scope.stored, endpoint, signal);
-    if (scope.startStatus === 'PREPARING_REPOSITORY') this.#transition(scope, 'SETTING_UP_SKILLS');
-    this.#checkDeadline(scope);
-    if (scope.stored.spec.repository !== undefined) {
-      await this.#store(scope, signal);
-      await this.#pipeline.setUp(endpoint, signal);
-    }
-    const template = this.#options.stores.templates.get(scope.stored.metadata.namespace, scope.stored.spec.templateName);
-    const { created, status } = await this.#pipeline.createConversation(scope.stored, template, endpoint, workingDir, signal);
-    // One that was there already may have been cut since: that is for the next look, which sees it in a container that is new to it.
-    if (created) this.#observe(scope, status);
-    this.#transition(scope, 'READY');
-    return firstPollMs;
-  }
-
-  /** Why the cluster takes no sandbox; throws what says nothing about that. */
-  #refusal({ stored }: Scope, error: unknown): Refusal {
-    const refusal = refusalOf(error, 'sandbox');
-    if (refusal === undefined) throw error;
-    this.#options.logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: refusal.code, error });
-    return refusal;
-  }
-
-  /** The agent of the sandbox, while the sandbox is RUNNING. Ends the start when that can never be. */
-  #runningEndpoint(scope: Scope): AgentEndpoint | undefined {
-    const view = viewOfSandbox(scope.sandbox);
-    switch (view.phase) {
-      case 'MISSING':
-        throw new StartFailure(StartErrorCode.sandboxDeleted, 'The sandbox was deleted during the start.');
-      case 'ERROR':
-        throw new StartFailure(view.reason, view.message);
-      case 'RUNNING':
-        scope.status = withTrouble(scope.status, undefined);
-        return scope.sandbox === undefined ? undefined : agentEndpointOf(scope.sandbox, this.#options.keys);
-      case 'STARTING':
-      case 'PAUSED':
-        if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
-        // The step's time runs only while there is a sandbox to take it in.
-        scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
-        return undefined;
-    }
-  }
-
-  #checkDeadline(scope: Scope): void {
-    const { clock } = this.#options;
-    const allowedMs = stepDeadlineMs[scope.startStatus];
-    if (allowedMs === undefined) return;
-    const deadline = scope.status.start?.deadline;
-    if (deadline === undefined) {
-      scope.status = withDeadline(scope.status, new Date(clock.now() + allowedMs).toISOString());
-    } else if (clock.now() > Date.parse(deadline)) {
-      if (scope.startStatus === 'WORKING') {
-        const { errorCode, error } = scope.status.start ?? {};
-        if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
-        throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation of this id is still in use.');
-      }
-      throw new StartFailure(
-        StartErrorCode.stepDeadlineExceeded,
-        `The step ${scope.startStatus} did not end within ${allowedMs / 1000} s.`,
-      );
-    }
+    return isStartOver(scope.startStatus) ? this.#follow(scope, signal) : this.#start.advance(scope, signal);
   }
 
   /** After the start: what the agent does, as long as there is one to ask. */
