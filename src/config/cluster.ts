@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, flag, operating, port, readEnvironment, seconds, shared } from './environment.ts';
+import { count, flag, httpUrl, operating, port, readEnvironment, seconds, shared } from './environment.ts';
 import { serving } from './serving.ts';
 
 const cluster = {
@@ -19,6 +19,8 @@ const operatorSchema = z
     ALL_NAMESPACES: flag(false),
     /** Of /alive and /ready. */
     HEALTH_PORT: port(8081),
+    /** Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents are polled only. */
+    AGENT_SIDE_URL: httpUrl.optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
     /** How long the others leave a leader alone that does not renew its lease. The same for all of them. */
@@ -42,6 +44,8 @@ const gatewaySchema = z.object({
   ...serving,
   HOST: z.string().default('0.0.0.0'),
   PORT: port(3000),
+  /** Of what sandboxes may reach, and nobody else has to. */
+  AGENT_SIDE_PORT: port(3001),
   /** Requests to agents and WebSockets at once: of one sandbox, and of all. */
   PROXY_CONNECTIONS_PER_SANDBOX: count(256),
   PROXY_CONNECTIONS: count(10_000),

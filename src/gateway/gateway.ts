@@ -26,6 +26,7 @@ import { ObjectFeed } from './lookup/object-feed.ts';
 import { Records } from './lookup/records.ts';
 import type { GitDirectory } from './git/directory.ts';
 import { typedNames, type GitHosts } from './git/typed-names.ts';
+import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { AddressConnections } from './limits/address-connections.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
@@ -90,6 +91,8 @@ export interface GatewayOptions {
   readonly trustedProxies?: readonly string[];
   /** Provider → base URL, the default one first; by default none. */
   readonly gitHosts?: GitHosts;
+  /** What sandboxes are made from where a request does not say; the template `default` by default. */
+  readonly defaultTemplateName?: string;
   /** Knows repositories and branches; by default whatever is typed is taken to exist. Closed by the caller. */
   readonly gitDirectory?: GitDirectory;
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
@@ -117,10 +120,10 @@ export interface Gateway {
 /** Between the end of streams and the end of listening. */
 const lastCallMs = 500;
 
-/** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
 /** What is refused before anything else is spent on it when there is too much to do. Preflights and pages are not, nor what looks at health. */
 const needsKey = ({ method, url }: IncomingMessage): boolean => method !== 'OPTIONS' && url?.startsWith('/api/') === true;
 
+/** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
 export function createGateway(options: GatewayOptions): Gateway {
   const { client, namespace, caches, clock, metrics, version, random = randomBytes, drainMs = 0, graceMs = 5000 } = options;
   const logger = options.logger.child({ component: 'gateway' });
@@ -169,6 +172,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     keys: options.keys,
     events,
     git,
+    templateName: options.defaultTemplateName ?? defaultTemplateName,
   };
   const texts = new RecordTexts(services);
   const search = new ConversationSearch();

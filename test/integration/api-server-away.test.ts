@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { startApiFront, type ApiFront } from '../support/api-front.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { program } from '../support/installation.ts';
 
 let stack: AsyncDisposableStack;
@@ -27,15 +27,6 @@ beforeEach(async () => {
   writeFileSync(kubeconfig, text);
 });
 afterEach(() => stack.disposeAsync());
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port: free } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return free;
-}
 
 interface LogLine {
   readonly level: string;

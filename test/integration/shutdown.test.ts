@@ -1,7 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { issueKey } from '../../src/gateway/auth/issue-key.ts';
 import { systemClock } from '../../src/kube/clock.ts';
@@ -11,6 +10,7 @@ import { silentLogger } from '../../src/observability/logger.ts';
 import { leases } from '../../src/resources/core.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { program, saying } from '../support/installation.ts';
 
 const namespace = 'default';
@@ -115,12 +115,3 @@ it('brings the requests of a gateway to their end, takes no new ones, and ends w
   expect((await ended).afterMs).toBeLessThan(5000);
   await expect(fetch(`${url}/api/v1/app-conversations/search`, { headers })).rejects.toThrow();
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}

@@ -192,9 +192,6 @@ export function withUnseenLoss(
 }
 
 /** The agent itself says why the run ended: it was over before its container was, and does not go on. */
-export function withFailureOf(
-  { interruption: _cut, ...status }: ConversationStatus,
-  failure: { readonly code: string; readonly detail: string },
-): ConversationStatus {
-  return { ...status, executionStatus: 'error', executionDetail: `${failure.code}: ${failure.detail}`.slice(0, 2048) };
+export function withFailureOf({ interruption: _cut, ...status }: ConversationStatus, why: string): ConversationStatus {
+  return { ...status, executionStatus: 'error', executionDetail: why.slice(0, 2048) };
 }

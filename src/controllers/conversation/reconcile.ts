@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
+import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
@@ -19,21 +20,24 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSilence } from '../agent-silence.ts';
+import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
 import { withRunAsked } from './continuation.ts';
 import { withSandboxAway } from './execution.ts';
+import { KeyRotation } from './key-rotation.ts';
 import { runOf, withFirstMessage, withoutRunPending } from './messages.ts';
-import { noticeOfRun } from './run-notices.ts';
-import { Runs } from './runs.ts';
-import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
-import { troubleIn } from '../sandbox/trouble.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
-import { ensureSandbox, findSandbox } from './sandbox-of.ts';
-import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition, withTrouble } from './start.ts';
+import { noticeOfRun } from './run-notices.ts';
+import { Runs } from './runs.ts';
+import { findSandbox } from './sandbox-of.ts';
+import { Scope } from './scope.ts';
+import { StatusWatch } from './status-watch.ts';
+import { StartFailure, stageMs, withFailure, withTransition } from './start.ts';
+import { StartSteps } from './start-steps.ts';
 
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;
@@ -45,68 +49,74 @@ export interface ConversationReconcilerOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  readonly credentials: AgentCredentials;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly silence: AgentSilence;
   /** Its agent has not answered for too long. */
   readonly onSilent: (sandbox: Sandbox) => void;
   readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
 const cloneTimeoutSeconds = 600;
 const setupTimeoutSeconds = 600;
-/** Beyond what the commands of a step may take themselves: how long its agent may be out of reach. */
-const stepDeadlineMs: Partial<Record<StartStatus, number>> = {
-  // Until the sandbox of an earlier conversation of the same id has gone.
-  WORKING: 60_000,
-  PREPARING_REPOSITORY: (cloneTimeoutSeconds + 60) * 1000,
-  SETTING_UP_SKILLS: (setupTimeoutSeconds + 60) * 1000,
-};
-/** How often a running agent is asked what it does, and one that waits. */
-const busyPollMs = 1_000;
-const idlePollMs = 5_000;
-const firstPollMs = 200;
+/** Between two attempts to have something begun that the agent could not begin with yet. */
+const beginMs = 1_000;
+/** Between two looks for a sandbox that no cache shows. */
+const unwatchedMs = 5_000;
 const retryMs = 1_000;
 
 /** What is gone stays so: a cache that shows it is behind. */
 const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
   sandboxStatus === 'MISSING' && sandboxUID !== undefined;
 
-/** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
-class Scope {
-  stored: Conversation;
-  status: ConversationStatus;
-  sandbox: Sandbox | undefined;
-
-  constructor(conversation: Conversation) {
-    this.stored = conversation;
-    this.status = conversation.status ?? {};
-  }
-
-  get startStatus(): StartStatus {
-    return startStatusOf({ status: this.status });
-  }
-}
-
 /** Takes a conversation through its start, then keeps its status what sandbox and agent are. */
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
-  readonly #pipeline: StartPipeline;
+  readonly #configurations: AgentConfigurations;
+  readonly #keyRotation: KeyRotation;
+  readonly #start: StartSteps;
   readonly #delivery: Delivery;
   readonly #runs: Runs;
+  readonly #watch: StatusWatch;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
-    this.#pipeline = new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds });
+    const { agent, gitHosts } = options;
+    const configurations = new AgentConfigurations(options);
+    this.#configurations = configurations;
+    this.#keyRotation = new KeyRotation({ agent, configurations });
+    this.#start = new StartSteps({
+      ...options,
+      configurations,
+      pipeline: new StartPipeline({ agent, gitHosts, configurations, cloneTimeoutSeconds, setupTimeoutSeconds }),
+      transition: (scope, next) => this.#transition(scope, next),
+      begun: (scope, state, created) => {
+        const agentRun = scope.sandbox?.status?.agentRuns ?? 0;
+        const now = isoTime(options.clock);
+        scope.status = withFirstMessage(scope.status, scope.stored.spec.initialMessage, state, { created, agentRun, now });
+      },
+      store: (scope, signal) => this.#store(scope, signal),
+    });
     this.#delivery = new Delivery(options);
     this.#runs = new Runs(options);
+    this.#watch = new StatusWatch(options);
+  }
+
+  /** Somebody says that the agent has something to tell. Milliseconds until it is asked; undefined: nobody asks it. */
+  hint(request: Request): number | undefined {
+    return this.#watch.hint(request);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const conversation = this.#options.stores.conversations.get(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
+      this.#keyRotation.forget(namespace, name);
+      this.#watch.forget({ namespace, name });
       return undefined;
     }
     const scope = new Scope(conversation);
@@ -118,22 +128,19 @@ export class ConversationReconciler {
         this.#fail(scope, error);
       } else if (error instanceof AgentError && !signal.aborted) {
         this.#options.logger.debug('agent call failed', { conversation: name, code: error.code, error });
-        requeueAfterMs = retryMs;
-        this.#unanswered(scope, error);
+        requeueAfterMs = scope.look === undefined ? retryMs : this.#watch.failed(scope.look, error);
+        scope.look = undefined;
       } else {
         throw error;
       }
     }
     this.#mirrorSandbox(scope);
     await this.#store(scope, signal);
-    if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? idlePollMs, idlePollMs);
+    const { look, status, againAfterMs } = scope;
+    if (look !== undefined)
+      requeueAfterMs = this.#watch.looked(look, conversation, { before: conversation.status ?? {}, status, againAfterMs });
+    if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? unwatchedMs, unwatchedMs);
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
-  }
-
-  /** Any answer is one, also a refusal. */
-  #unanswered({ sandbox }: Scope, { code, status }: AgentError): void {
-    if (sandbox === undefined || status !== undefined || !['unreachable', 'timeout', 'connection-lost'].includes(code)) return;
-    if (viewOfSandbox(sandbox).phase === 'RUNNING' && this.#options.silence.failed(sandbox.metadata.uid)) this.#options.onSilent(sandbox);
   }
 
   /** Its sandbox is known from the API server, and not yet to the cache: one that goes before the watch has seen it is never heard of. */
@@ -149,120 +156,37 @@ export class ConversationReconciler {
       const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
       scope.sandbox = await findSandbox(access, namespace, { ...scope.status, sandboxName }, signal);
     }
-    return isStartOver(scope.startStatus) ? this.#follow(scope, signal) : this.#start(scope, signal);
-  }
-
-  /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
-  async #start(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    if (scope.startStatus === 'WORKING') {
-      const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
-      try {
-        scope.sandbox = await ensureSandbox(access, scope.stored, signal);
-        scope.status = withTrouble(scope.status, undefined);
-      } catch (error) {
-        scope.status = withTrouble(scope.status, this.#refusal(scope, error));
-      }
-      if (scope.sandbox === undefined) {
-        this.#checkDeadline(scope);
-        return retryMs;
-      }
-      scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name, sandboxUID: scope.sandbox.metadata.uid };
-      this.#transition(scope, 'WAITING_FOR_SANDBOX');
-    }
-    const endpoint = this.#runningEndpoint(scope);
-    if (endpoint === undefined) return undefined;
-    if (scope.startStatus === 'WAITING_FOR_SANDBOX') this.#transition(scope, 'PREPARING_REPOSITORY');
-    this.#checkDeadline(scope);
-    // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
-    if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await this.#store(scope, signal);
-    const workingDir = await this.#pipeline.prepareRepository(scope.stored, endpoint, signal);
-    if (scope.startStatus === 'PREPARING_REPOSITORY') this.#transition(scope, 'SETTING_UP_SKILLS');
-    this.#checkDeadline(scope);
-    if (scope.stored.spec.repository !== undefined) {
-      await this.#store(scope, signal);
-      await this.#pipeline.setUp(endpoint, signal);
-    }
-    const template = this.#options.stores.templates.get(scope.stored.metadata.namespace, scope.stored.spec.templateName);
-    const { created, status } = await this.#pipeline.createConversation(scope.stored, template, endpoint, workingDir, signal);
-    const agentRun = scope.sandbox?.status?.agentRuns ?? 0;
-    scope.status = withFirstMessage(scope.status, scope.stored.spec.initialMessage, status, {
-      created,
-      agentRun,
-      now: isoTime(this.#options.clock),
-    });
-    this.#transition(scope, 'READY');
-    return firstPollMs;
-  }
-
-  /** Why the cluster takes no sandbox; throws what says nothing about that. */
-  #refusal({ stored }: Scope, error: unknown): Refusal {
-    const refusal = refusalOf(error, 'sandbox');
-    if (refusal === undefined) throw error;
-    this.#options.logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: refusal.code, error });
-    return refusal;
-  }
-
-  /** The agent of the sandbox, while the sandbox is RUNNING. Ends the start when that can never be. */
-  #runningEndpoint(scope: Scope): AgentEndpoint | undefined {
-    const view = viewOfSandbox(scope.sandbox);
-    switch (view.phase) {
-      case 'MISSING':
-        throw new StartFailure(StartErrorCode.sandboxDeleted, 'The sandbox was deleted during the start.');
-      case 'ERROR':
-        throw new StartFailure(view.reason, view.message);
-      case 'RUNNING':
-        scope.status = withTrouble(scope.status, undefined);
-        return scope.sandbox === undefined ? undefined : agentEndpointOf(scope.sandbox, this.#options.keys);
-      case 'STARTING':
-      case 'PAUSED':
-        if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
-        // The step's time runs only while there is a sandbox to take it in.
-        scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
-        return undefined;
-    }
-  }
-
-  #checkDeadline(scope: Scope): void {
-    const { clock } = this.#options;
-    const allowedMs = stepDeadlineMs[scope.startStatus];
-    if (allowedMs === undefined) return;
-    const deadline = scope.status.start?.deadline;
-    if (deadline === undefined) {
-      scope.status = withDeadline(scope.status, new Date(clock.now() + allowedMs).toISOString());
-    } else if (clock.now() > Date.parse(deadline)) {
-      if (scope.startStatus === 'WORKING') {
-        const { errorCode, error } = scope.status.start ?? {};
-        if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
-        throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation of this id is still in use.');
-      }
-      throw new StartFailure(
-        StartErrorCode.stepDeadlineExceeded,
-        `The step ${scope.startStatus} did not end within ${allowedMs / 1000} s.`,
-      );
-    }
+    return isStartOver(scope.startStatus) ? this.#follow(scope, signal) : this.#start.advance(scope, signal);
   }
 
   /** After the start: what the agent does, as long as there is one to ask. */
   async #follow(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    const { agent, clock, keys } = this.#options;
+    const { stores, clock, keys } = this.#options;
     if (scope.startStatus !== 'READY') return undefined;
     const view = viewOfSandbox(scope.sandbox);
     const id = conversationIdOf(scope.stored);
     if (view.phase !== 'RUNNING' || scope.sandbox === undefined) {
+      this.#watch.forget(scope.stored.metadata);
       if (scope.status.sandboxUID !== undefined) this.#options.silence.over(scope.status.sandboxUID);
       scope.status = withSandboxAway(scope.status, id, scope.sandbox, view, isoTime(clock));
       return undefined;
     }
     const endpoint = agentEndpointOf(scope.sandbox, keys);
     if (endpoint === undefined) return undefined;
-    const state = await agent.conversation(endpoint, id, { signal });
+    const look = await this.#watch.look(scope.stored, scope.sandbox, endpoint, signal);
+    if (typeof look === 'number') {
+      const unheard = this.#watch.isSilent(scope.sandbox, endpoint) && this.#options.silence.failed(scope.sandbox.metadata.uid);
+      if (unheard) this.#options.onSilent(scope.sandbox);
+      return look;
+    }
     this.#options.silence.over(scope.sandbox.metadata.uid);
+    scope.look = look;
+    const { state } = look;
     if (state === undefined) {
       scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent does not know this conversation any more.' };
-      return idlePollMs;
+      return undefined;
     }
     const { sandbox } = scope;
-    const template = this.#options.stores.templates.get(scope.stored.metadata.namespace, sandbox.spec.templateName);
     const runScope = {
       get status() {
         return scope.status;
@@ -270,13 +194,15 @@ export class ConversationReconciler {
       set status(status) {
         scope.status = status;
       },
-      ...{ sandbox, template, endpoint, id },
+      ...{ sandbox, endpoint, id, template: stores.templates.get(sandbox.metadata.namespace, sandbox.spec.templateName) },
       store: () => this.#store(scope, signal),
+      shown: (text: string) => this.#configurations.shown(text, scope.stored),
+      beforeItGoesOn: () => this.#keyRotation.look({ ...scope.stored, status: scope.status }, state, endpoint, signal),
     };
     const soon = await this.#runs.follow(runScope, state, signal);
     const again = await this.#talk(scope, state, endpoint, signal);
-    if (soon !== undefined) return Math.min(soon, again ?? soon);
-    return again ?? ([scope.status.executionStatus, state.executionStatus].includes('running') ? busyPollMs : idlePollMs);
+    scope.againAfterMs = soon === undefined ? again : Math.min(soon, again ?? soon);
+    return undefined;
   }
 
   /** Tells the agent what has been sent to it since its first message. Returns when to look again; undefined: nothing is left. */
@@ -304,7 +230,7 @@ export class ConversationReconciler {
       },
       signal,
     );
-    return again ?? (scope.status.messages?.runPending === true ? busyPollMs : undefined);
+    return again ?? (scope.status.messages?.runPending === true ? beginMs : undefined);
   }
 
   #mirrorSandbox(scope: Scope): void {
@@ -340,7 +266,7 @@ export class ConversationReconciler {
       observedGeneration: before.metadata.generation,
       ...(title === undefined ? {} : { title }),
     };
-    if (isDeepStrictEqual(status, before.status)) return;
+    if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
     const notice = noticeOfRun(before.status, status);
     if (notice !== undefined) events.record(before, notice);

@@ -1,4 +1,4 @@
-import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
+import type { AgentClient, AgentConversation, AgentEndpoint, AgentFailure } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -26,6 +26,10 @@ export interface RunScope {
   readonly id: string;
   /** Writes the status on the very version that was read, or throws. */
   store(): Promise<void>;
+  /** A text of the agent's without what its owner may not see. */
+  shown(text: string): Promise<string>;
+  /** What the agent has to know before it runs again. */
+  beforeItGoesOn(): Promise<void>;
 }
 
 /** Keeps what is said of a conversation's run what it is, and lets it go on where something else than its owner has cut it. */
@@ -51,14 +55,15 @@ export class Runs {
     // Half of it is not stored when the next question fails: whether the run was cut follows from where it was seen before.
     if (observed.executionStatus === 'error' && observed.executionDetail === undefined) {
       const failure = await agent.lastError(endpoint, id, { signal });
-      if (failure !== undefined) scope.status = withFailureOf(observed, failure);
+      if (failure !== undefined) scope.status = withFailureOf(observed, await shownOf(scope, failure));
       else if (before.agentRun === observed.agentRun) scope.status = { ...observed, executionDetail: 'The run was cut off.' };
       else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
     } else if (continueRun && seen.executionStatus === 'error') {
       const failure = await agent.lastError(endpoint, id, { signal });
       continueRun = failure === undefined;
-      scope.status = failure === undefined ? observed : withFailureOf(observed, failure);
+      scope.status = failure === undefined ? observed : withFailureOf(observed, await shownOf(scope, failure));
     } else scope.status = observed;
+    await scope.beforeItGoesOn();
     if (continueRun) return this.#continue(scope, signal);
     return this.#stopStalled(scope, signal);
   }
@@ -92,3 +97,5 @@ export class Runs {
     return undefined;
   }
 }
+
+const shownOf = (scope: RunScope, { code, detail }: AgentFailure): Promise<string> => scope.shown(`${code}: ${detail}`);

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { AgentError } from '../../agent/errors.ts';
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentKindOf, agentPortOf } from '../../agent/kinds.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
@@ -24,7 +25,7 @@ import { noticeOfChange, noticeOfPod, noticeOfVolume } from './notices.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { refusalOf, retryAfterMs, type Creature } from './refusal.ts';
-import { agentSilent, runningProgress, sandboxStatus, stillStopping, unanswered, type SandboxProgress } from './status.ts';
+import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
 import { isOver } from './trouble.ts';
 
 export interface SandboxReconcilerOptions {
@@ -135,7 +136,9 @@ export class SandboxReconciler {
     const masterKeyId = status.masterKeyId ?? keys.currentKeyId;
     // The start deadline counts from here, also where nothing can be created and so nothing more be said.
     const { startingSince = isoTime(clock) } = status;
-    const reserved = { ...status, masterKeyId, startingSince, replicas: 1 };
+    // Not the template's word of later: its pod speaks this protocol from now on.
+    const agentKind = status.agentKind ?? (scope.template === undefined ? undefined : agentKindOf(scope.template));
+    const reserved = { ...status, masterKeyId, startingSince, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
     scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
     scope.reserved = true;
   }
@@ -171,7 +174,7 @@ export class SandboxReconciler {
   }
 
   async #take(step: SandboxStep, scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {
-    const { client, keys } = this.#options;
+    const { client, keys, silence } = this.#options;
     const { sandbox } = scope;
     const wanted = shouldRun(sandbox);
     switch (step.kind) {
@@ -183,6 +186,8 @@ export class SandboxReconciler {
         });
       case 'create-pod':
         if (!(await this.#confirmedToRun(scope, signal))) return outdated;
+        // Reserved while there was no template.
+        if (scope.sandbox.status?.agentKind === undefined) await this.#reserve(scope, signal);
         return this.#create(scope, 'pod', async () => {
           const { uid } = scope.sandbox.metadata;
           const pod = buildPod(scope.sandbox, step.template, keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId));
@@ -192,8 +197,7 @@ export class SandboxReconciler {
       case 'connect-agent':
         return this.#connect(scope, step.podIP, step.containerID, signal);
       case 'running':
-        if (this.#options.silence?.isSilent(sandbox.metadata.uid) === true)
-          return this.#connect(scope, step.podIP, step.containerID, signal);
+        if (silence?.isSilent(sandbox.metadata.uid) === true) return this.#connect(scope, step.podIP, step.containerID, signal);
         return { progress: { ...this.#observed(scope), ...runningProgress, containerID: step.containerID } };
       case 'wait':
         return this.#waiting(scope, step);
@@ -288,7 +292,7 @@ export class SandboxReconciler {
   }
 
   #observed({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
-    const agentPort = template?.spec.agent.port ?? sandbox.status?.agentPort;
+    const agentPort = template === undefined ? sandbox.status?.agentPort : agentPortOf(template);
     return {
       agentPort,
       ...(pod === undefined ? {} : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),
@@ -301,9 +305,9 @@ export class SandboxReconciler {
     const observed = this.#observed(scope);
     const endpoint = agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } }, keys);
     const startingFor = sandbox.status?.startingSince === undefined ? 0 : clock.now() - Date.parse(sandbox.status.startingSince);
-    const requeueAfterMs = startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     // It has answered before, in this very container: the kubelet decides how long that may last, and no deadline of a start.
     const isSilent = sandbox.status?.lastContainerID === containerID;
+    const requeueAfterMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     try {
       if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, keys, signal))) {
         this.#options.silence?.over(sandbox.metadata.uid);
@@ -315,13 +319,7 @@ export class SandboxReconciler {
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
     return {
-      progress: {
-        ...observed,
-        ready: false,
-        ...(isSilent ? agentSilent : unanswered),
-        wanted: true,
-        held: isSilent,
-      },
+      progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted: true, held: isSilent },
       requeueAfterMs,
     };
   }
@@ -336,7 +334,7 @@ export class SandboxReconciler {
     const { status } = sandbox;
     const { pausedAt, interrupted = [], agentRuns = 0, lastOwnerStop } = status ?? {};
     if (status?.containerID !== containerID || (pausedAt === undefined && !pausedUnseen(sandbox))) return undefined;
-    const progress: SandboxProgress = { ...this.#observed(scope), containerID, ready: false, ...stillStopping, wanted: false };
+    const progress: SandboxProgress = { ...this.#observed(scope), containerID, ready: false, ...unready.stopping, wanted: false };
     if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
     if (!this.#isInTime(pausedAt)) return undefined;
     const all = await this.#runs.running(endpoint, signal);

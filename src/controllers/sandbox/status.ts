@@ -72,6 +72,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
+    ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     // Not from what is seen of the pod: a cache may be behind. It is 1 from the reservation on.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
@@ -98,13 +99,12 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
 
 export const runningProgress = { ready: true, reason: SandboxReason.running, message: 'The agent answers.', wanted: true } as const;
 
-export const unanswered = { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to answer.' } as const;
-export const stillStopping = {
-  reason: SandboxReason.waitingForAgent,
-  message: 'Waiting for its agent to stop what ran when it was paused.',
-} as const;
-/** It has answered before, and what it does now is not known. */
-export const agentSilent = {
-  reason: SandboxReason.agentSilent,
-  message: 'Its agent runs and does not answer. It is asked again until it does, or its container is replaced.',
+export const unready = {
+  unanswered: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to answer.' },
+  stopping: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to stop what ran when it was paused.' },
+  /** It has answered before, and what it does now is not known. */
+  silent: {
+    reason: SandboxReason.agentSilent,
+    message: 'Its agent runs and does not answer. It is asked again until it does, or its container is replaced.',
+  },
 } as const;

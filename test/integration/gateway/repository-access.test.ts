@@ -1,7 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { createServer, type AddressInfo } from 'node:net';
-import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
@@ -10,6 +8,7 @@ import { systemClock } from '../../../src/kube/clock.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
+import { freePort } from '../../support/free-port.ts';
 import { GitServer } from '../../support/git-server.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
@@ -17,16 +16,6 @@ const path = '/api/v1/app-conversations';
 const hello = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
 const [alices, bobs, everybodys, rotated] = ['alice:s3cret-of-alice', 'bob:s3cret-of-bob', 'bot:s3cret-of-all', 'alice:s3cret-rotated'];
 const impatienceMs = 300;
-
-/** A port on which nobody listens. */
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 describe('a start with a repository', () => {
   let github: GitServer;
@@ -69,7 +58,7 @@ describe('a start with a repository', () => {
     writeFileSync(join(folder, 'github.alice'), `${alices}\n`);
     writeFileSync(join(folder, 'github.bob'), `${bobs}\n`);
     writeFileSync(join(folder, 'gitlab.alice'), alices);
-    closed = await closedPort();
+    closed = await freePort();
     const hosts = {
       github: github.url,
       gitlab: gitlab.url,

@@ -204,9 +204,13 @@ describe('the chart', () => {
       'operator',
       'gateway',
     ]);
-    const [dns, internet, ...others] = spec.egress;
+    const [dns, agentSide, internet, ...others] = spec.egress;
     expect(others).toEqual([]);
     expect(dns.ports.map(({ port }: Body) => port)).toEqual([53, 53]);
+    expect(agentSide).toMatchObject({
+      ports: [{ port: 'agent-side' }],
+      to: [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'gateway' } } }],
+    });
     expect(internet.to.map(({ ipBlock }: Body) => ipBlock.cidr)).toEqual(['0.0.0.0/0', '::/0']);
     expect(internet.to[0].ipBlock.except).toEqual(
       expect.arrayContaining(['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', '169.254.0.0/16', '100.64.0.0/10']),

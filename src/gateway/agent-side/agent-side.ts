@@ -1,0 +1,106 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '../../kube/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { requestIdOf } from '../app/request-scope.ts';
+import { sendJson } from '../app/send-json.ts';
+import { sendProblem } from '../app/send-problem.ts';
+import { closeServer, createHttpServer, listenOn } from '../app/server.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { toProblem } from '../errors/to-problem.ts';
+import { AddressConnections } from '../limits/address-connections.ts';
+import { clientAddressBehind } from '../limits/client-address.ts';
+import type { Cache } from '../lookup/cache.ts';
+import type { AgentSidePart } from './part.ts';
+
+export interface AgentSideOptions {
+  readonly parts: readonly AgentSidePart[];
+  readonly sandboxes: Cache<Sandbox>;
+  readonly namespace: string;
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** Connections at once; 2000 by default. */
+  readonly maxConnections?: number;
+  /** Of one address at once, which is one sandbox where each has its own; by default without limit. */
+  readonly maxConnectionsPerAddress?: number;
+  /** How long requests under way may take once it closes; 5 s by default. */
+  readonly graceMs?: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface AgentSide {
+  /** Rejects with a message for people when it can't. */
+  listen(): Promise<{ readonly port: number }>;
+  close(): Promise<void>;
+}
+
+/** The decoded segments of a path; undefined for one that could be taken for another. */
+function segmentsOf(pathname: string): readonly string[] | undefined {
+  try {
+    const segments = pathname.slice(1).split('/').map(decodeURIComponent);
+    return segments.some((segment) => segment === '' || segment === '.' || segment === '..' || segment.includes('/'))
+      ? undefined
+      : segments;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * What sandboxes reach of the installation, and nothing else: a listener of its own, so that a network policy can close the REST
+ * service to them. Whoever connects may be anything that a sandbox runs.
+ */
+export function createAgentSide(options: AgentSideOptions): AgentSide {
+  const { sandboxes, namespace, clock, metrics, maxConnections = 2000, graceMs = 5000 } = options;
+  const logger = options.logger.child({ component: 'agent-side' });
+  const parts = new Map(options.parts.map((part) => [part.name, part]));
+  const closing = new AbortController();
+  const connections = new AddressConnections({
+    max: options.maxConnectionsPerAddress ?? 0,
+    trustedProxies: [],
+    clientAddress: clientAddressBehind([]),
+    metrics,
+    logger,
+  });
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const url = new URL(request.url ?? '/', 'http://gateway');
+    if (url.pathname === '/alive') {
+      sendJson(response, 200, { status: 'ok' });
+      return;
+    }
+    const [name, sandboxName, ...path] = segmentsOf(url.pathname) ?? [];
+    const part = parts.get(name ?? '');
+    if (part === undefined || sandboxName === undefined || path.length === 0)
+      throw new ProblemError('route-not-found', 'There is no such endpoint.');
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('the caller has gone')));
+    const signal = AbortSignal.any([gone.signal, closing.signal]);
+    await part.handle({ request, response, sandbox: sandboxes.store.get(namespace, sandboxName), path, query: url.searchParams, signal });
+  };
+
+  const server = createHttpServer(
+    {
+      wantsUpgrade: () => false,
+      request: (request, response) => {
+        answer(request, response).catch((error: unknown) => {
+          const problem = toProblem(error);
+          if (problem.code === 'internal') logger.error('A request of a sandbox failed', { error });
+          sendProblem(response, problem, requestIdOf(request.headers['x-request-id']));
+        });
+      },
+    },
+    { maxConnections, onDrop: () => metrics.droppedConnections.inc(), onConnection: (socket) => connections.admit(socket) },
+  );
+  return {
+    listen: () => listenOn(server, options.host, options.port),
+    close: async () => {
+      await closeServer(server, clock, graceMs);
+      closing.abort(new Error('the gateway closes'));
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import { createAgentSide, type AgentSide } from '../../../src/gateway/agent-side/agent-side.ts';
+import type { AgentSideCall } from '../../../src/gateway/agent-side/part.ts';
+import { systemClock } from '../../../src/kube/clock.ts';
+import { IndexedStore } from '../../../src/kube/store.ts';
+import { silentLogger } from '../../../src/observability/logger.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { aSandbox } from '../../support/builders.ts';
+
+describe("the gateway's agent side", () => {
+  const calls: AgentSideCall[] = [];
+  let side: AgentSide;
+  let url: string;
+  beforeAll(async () => {
+    const store = new IndexedStore<Sandbox>();
+    const known = aSandbox({ name: 'known' });
+    store.set({ ...known, metadata: { ...known.metadata, namespace: 'agents' } });
+    const echo = {
+      name: 'echo',
+      handle: (call: AgentSideCall) => {
+        calls.push(call);
+        if (call.path[0] === 'broken') throw new Error('10.0.0.1 is broken');
+        call.response.statusCode = 204;
+        call.response.end();
+        return Promise.resolve();
+      },
+    };
+    side = createAgentSide({
+      parts: [echo],
+      sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
+      ...{ namespace: 'agents', host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    });
+    url = `http://127.0.0.1:${(await side.listen()).port}`;
+  });
+  beforeEach(() => calls.splice(0));
+  afterAll(() => side.close());
+
+  it('hands a request on to its part, with the sandbox that it names', async () => {
+    expect((await fetch(`${url}/echo/known/a/b%20c?d=e`, { method: 'POST' })).status).toBe(204);
+    expect(calls[0]?.sandbox?.metadata.name).toBe('known');
+    expect(calls[0]?.path).toEqual(['a', 'b c']);
+    expect(calls[0]?.query.get('d')).toBe('e');
+  });
+
+  it('leaves it to the part what an unknown sandbox is answered', async () => {
+    expect((await fetch(`${url}/echo/unknown/a`)).status).toBe(204);
+    expect(calls[0]?.sandbox).toBeUndefined();
+  });
+
+  it.each([
+    '/',
+    '/echo',
+    '/echo/known',
+    '/echo/known/',
+    '/echo//a',
+    '/echo/known/a//b',
+    '/echo/known/%2e%2e/a',
+    '/echo/known/a%2Fb',
+    '/echo/known/%ff',
+    '/other/known/a',
+    '/api/v1/users/me',
+    '/metrics',
+  ])('has nothing at %s', async (path) => {
+    const answer = await fetch(`${url}${path}`);
+    expect([answer.status, await answer.json()]).toMatchObject([404, { code: 'route-not-found' }]);
+    expect(calls).toEqual([]);
+  });
+
+  it('says nothing of what went wrong inside', async () => {
+    const answer = await fetch(`${url}/echo/known/broken`);
+    expect(answer.status).toBe(500);
+    expect(await answer.text()).not.toContain('10.0.0.1');
+  });
+
+  it('is alive', async () => {
+    expect(await (await fetch(`${url}/alive`)).json()).toEqual({ status: 'ok' });
+  });
+});
