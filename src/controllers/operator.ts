@@ -1,4 +1,5 @@
 import type { AgentClient } from '../agent/agent.ts';
+import type { AgentHint } from '../agent/hints.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
@@ -39,13 +40,6 @@ export interface OperatorOptions {
   readonly random: () => number;
   readonly logger: Logger;
   readonly metrics: Metrics;
-}
-
-export interface AgentHint {
-  readonly namespace: string;
-  readonly sandbox: string;
-  /** 32 hex digits; absent: any of the sandbox's. */
-  readonly conversationId?: string | undefined;
 }
 
 /** Long calls to agents hold a worker each, so there are many. */
