@@ -25,6 +25,7 @@ export class ClientOfKinds implements AgentClient {
   readonly userMessagesAfter: AgentClient['userMessagesAfter'] = (endpoint, ...rest) =>
     this.#of(endpoint).userMessagesAfter(endpoint, ...rest);
   readonly lastError: AgentClient['lastError'] = (endpoint, ...rest) => this.#of(endpoint).lastError(endpoint, ...rest);
+  readonly useLlm: AgentClient['useLlm'] = (endpoint, ...rest) => this.#of(endpoint).useLlm(endpoint, ...rest);
   readonly deleteConversation: AgentClient['deleteConversation'] = (endpoint, ...rest) =>
     this.#of(endpoint).deleteConversation(endpoint, ...rest);
   readonly serverInfo: AgentClient['serverInfo'] = (endpoint, ...rest) => this.#of(endpoint).serverInfo(endpoint, ...rest);

@@ -20,7 +20,5 @@ export const maxHintsBytes = 128 * 1024;
 const name = z.string().min(1).max(253);
 
 export const hintsSchema = z.object({
-  hints: z
-    .array(z.object({ namespace: name, sandbox: name, conversationId: z.string().max(64).optional() }))
-    .max(mostHints),
+  hints: z.array(z.object({ namespace: name, sandbox: name, conversationId: z.string().max(64).optional() })).max(mostHints),
 });

@@ -8,6 +8,7 @@ import { fenced } from '../kube/fenced-client.ts';
 import { loadConnection } from '../kube/kubeconfig.ts';
 import { LeaderElection } from '../kube/leader-election.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
+import { mountedAgentCredentials } from './agent-credentials.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
@@ -43,6 +44,7 @@ export async function operator(): Promise<void> {
   ];
   for (const server of telemetry) stack.defer(() => server.close());
 
+  const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
   const agent = createAgentClient();
   stack.defer(() => agent.close());
   const election: LeaderElection = new LeaderElection({
@@ -62,6 +64,7 @@ export async function operator(): Promise<void> {
         agent,
         keys,
         gitHosts: config.GIT_HOSTS,
+        agentCredentials,
         ...scope,
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
         ...(config.AGENT_SIDE_URL === undefined ? {} : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),

@@ -74,6 +74,8 @@ export const shared = {
 export const operating = {
   /** How long a pause waits for the agent to stop its runs before its pod is deleted all the same. */
   PAUSE_TIMEOUT_SECONDS: seconds(15),
+  /** A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one owner. By default there are none. */
+  AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
 /** Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names every variable that is wrong. */

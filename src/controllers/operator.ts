@@ -1,4 +1,5 @@
 import type { AgentClient } from '../agent/agent.ts';
+import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 import type { AgentHint } from '../agent/hints.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -17,6 +18,7 @@ import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
 import type { GitHosts } from './conversation/repository.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
+import type { AgentSide } from './sandbox/agent-webhook.ts';
 import { countPhases } from './sandbox/phase-count.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
@@ -29,10 +31,12 @@ export interface OperatorOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  /** The API keys of models that templates name. Default: there are none. */
+  readonly agentCredentials?: AgentCredentials;
   /** Where it works; absent: in all namespaces. */
   readonly namespace?: string;
-  /** Where the sandboxes of a namespace reach the gateway's agent side, without a path; absent: they don't. */
-  readonly agentSide?: { readonly url: string; readonly namespace: string };
+  /** Where agents send webhooks to; absent: they are polled only. */
+  readonly agentSide?: AgentSide;
   /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
   readonly clock: Clock;
@@ -107,7 +111,10 @@ export class Operator {
         logger: logger.child({ controller: name }),
         metrics,
       });
-    const conversations = new ConversationReconciler({ client, stores, agent, keys, gitHosts, events, clock, random, logger, metrics });
+    const conversations = new ConversationReconciler({
+      ...{ client, stores, agent, keys, gitHosts, events, clock, random, logger, metrics },
+      credentials: options.agentCredentials ?? noAgentCredentials,
+    });
     // Starts that take long must not keep the status of others waiting. Each conversation is in the hands of one of both.
     const isStarted = ({ namespace, name }: Request) => {
       const known = stores.conversations.get(namespace, name);
@@ -139,7 +146,18 @@ export class Operator {
     const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };
     const sandbox = controller(
       'sandbox',
-      new SandboxReconciler({ client, stores, agent, keys, events, podCreations, clock, logger, ...pauseBound }),
+      new SandboxReconciler({
+        client,
+        stores,
+        agent,
+        keys,
+        events,
+        podCreations,
+        clock,
+        logger,
+        agentSide: options.agentSide,
+        ...pauseBound,
+      }),
     );
     const slots = new AdmissionReconciler({
       ...{ client, stores, podCreations, events, clock, logger, metrics, namespace: options.namespace },

@@ -7,6 +7,7 @@ import type {
   AgentEndpoint,
   AgentFailure,
   AgentInit,
+  AgentLlm,
   AgentMessage,
   AgentServerInfo,
   AgentState,
@@ -158,12 +159,21 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#about('lastError', endpoint, id, options, () => undefined);
   }
 
+  useLlm(endpoint: AgentEndpoint, _id: string, _llm: AgentLlm, options: AgentCallOptions = {}): Promise<void> {
+    return this.#call('useLlm', endpoint, options, callMs, () => undefined);
+  }
+
   deleteConversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     return this.#call('delete', endpoint, options, callMs, (agent) => void agent.volume.conversations.delete(id));
   }
 
   serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<AgentServerInfo> {
-    return this.#call('serverInfo', endpoint, options, callMs, () => ({ idleSeconds: 0, uptimeSeconds: 0, version: 'simulated' }));
+    return this.#call('serverInfo', endpoint, options, callMs, () => ({
+      idleSeconds: 0,
+      uptimeSeconds: 0,
+      needsModel: false,
+      version: 'simulated',
+    }));
   }
 
   runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {

@@ -2,13 +2,14 @@ import type { AgentClient, AgentCommandResult, AgentConversation, AgentEndpoint 
 import { AgentError } from '../../agent/errors.ts';
 import type { Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentConfigurations } from './agent-configuration.ts';
 import { preparation, prepareScript, setupScript, type GitHosts } from './repository.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
 
 export interface PipelineOptions {
   readonly agent: AgentClient;
   readonly gitHosts: GitHosts;
+  readonly configurations: AgentConfigurations;
   /** How long a clone may take, in seconds. */
   readonly cloneTimeoutSeconds: number;
   /** How long the repository's set-up script may take, in seconds. */
@@ -22,6 +23,8 @@ function lastWords({ stdout, stderr }: AgentCommandResult): string {
   // eslint-disable-next-line no-control-regex -- they are what is to go
   return lines.replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '').slice(-1000);
 }
+
+const noModel = (template: string): string => `The agent needs a model: name one in the request, or in the sandbox template ${template}.`;
 
 /** The steps of a start inside the sandbox. Each looks whether it is done already, so each can be taken again. */
 export class StartPipeline {
@@ -82,14 +85,12 @@ export class StartPipeline {
   /** Makes the agent accept the conversation under our id, with its first message: exactly once, however often this is called. */
   async createConversation(
     conversation: Conversation,
-    template: SandboxTemplate | undefined,
     endpoint: AgentEndpoint,
     workingDir: string,
     signal: AbortSignal,
   ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
-    const { agent } = this.#options;
+    const { agent, configurations } = this.#options;
     const { spec } = conversation;
-    const model = spec.agent?.model ?? template?.spec.agent.model;
     try {
       const hookConfig = await agent.hookConfig(endpoint, workingDir, { signal });
       return await agent.createConversation(
@@ -99,13 +100,16 @@ export class StartPipeline {
           uid: conversation.metadata.uid,
           workingDir,
           message: spec.initialMessage,
-          ...(model === undefined ? {} : { llm: { model } }),
+          ...(await configurations.of(conversation)),
           systemMessageSuffix: spec.agent?.systemMessageSuffix,
           hookConfig,
         },
         { signal },
       );
     } catch (error) {
+      if (error instanceof AgentError && error.code === 'unconfigured') {
+        throw new StartFailure(StartErrorCode.modelNotConfigured, noModel(spec.templateName), { cause: error });
+      }
       // Refused once, refused always. Everything else may pass.
       if (error instanceof AgentError && error.code === 'refused') {
         throw new StartFailure(StartErrorCode.agentRefused, `The agent refused the conversation: ${error.message}`, { cause: error });

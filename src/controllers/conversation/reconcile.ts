@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
+import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
@@ -21,8 +22,10 @@ import {
 import { conversationIdOf } from '../../resources/ids.ts';
 import { isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
+import { KeyRotation } from './key-rotation.ts';
 import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
@@ -42,6 +45,7 @@ export interface ConversationReconcilerOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  readonly credentials: AgentCredentials;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   /** Uniform in 0..1. */
@@ -65,15 +69,22 @@ const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boole
 /** Takes a conversation through its start, then keeps its status what sandbox and agent are. */
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
+  readonly #configurations: AgentConfigurations;
+  readonly #keyRotation: KeyRotation;
   readonly #start: StartSteps;
   readonly #delivery: Delivery;
   readonly #watch: StatusWatch;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
+    const { agent, gitHosts } = options;
+    const configurations = new AgentConfigurations(options);
+    this.#configurations = configurations;
+    this.#keyRotation = new KeyRotation({ agent, configurations });
     this.#start = new StartSteps({
       ...options,
-      pipeline: new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds }),
+      configurations,
+      pipeline: new StartPipeline({ agent, gitHosts, configurations, cloneTimeoutSeconds, setupTimeoutSeconds }),
       transition: (scope, next) => this.#transition(scope, next),
       observe: (scope, state) => void this.#observe(scope, state),
       store: (scope, signal) => this.#store(scope, signal),
@@ -92,6 +103,7 @@ export class ConversationReconciler {
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
       this.#watch.forget({ namespace, name });
+      this.#keyRotation.forget(namespace, name);
       return undefined;
     }
     const scope = new Scope(conversation);
@@ -171,10 +183,12 @@ export class ConversationReconciler {
           isRunRequested(scope.sandbox),
         ));
       } else {
-        const executionDetail = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048);
+        const said = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`;
+        const executionDetail = (await this.#configurations.shown(said, scope.stored)).slice(0, 2048);
         scope.status = { ...observed, executionDetail };
       }
     }
+    await this.#keyRotation.look({ ...scope.stored, status: scope.status }, state, endpoint, signal);
     if (continueRun) {
       await agent.run(endpoint, id, { signal });
       scope.status = withRunContinued(scope.status, isoTime(clock));

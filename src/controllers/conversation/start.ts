@@ -10,6 +10,8 @@ export const StartErrorCode = {
   branchNotFound: 'BranchNotFound',
   providerNotConfigured: 'ProviderNotConfigured',
   setupFailed: 'SetupFailed',
+  modelCredentialMissing: 'ModelCredentialMissing',
+  modelNotConfigured: 'ModelNotConfigured',
   agentRefused: 'AgentRefused',
   stepDeadlineExceeded: 'StepDeadlineExceeded',
 } as const;

@@ -78,7 +78,9 @@ export class HintSender {
     const { protocol, hostname, port } = this.#url;
     try {
       const addresses = await resolve(hostname.replace(/^\[|\]$/g, ''));
-      const origins = addresses.map((address) => `${protocol}//${isIPv6(address) ? `[${address}]` : address}${port === '' ? '' : `:${port}`}`);
+      const origins = addresses.map(
+        (address) => `${protocol}//${isIPv6(address) ? `[${address}]` : address}${port === '' ? '' : `:${port}`}`,
+      );
       this.#targets = new Map(origins.map((origin) => [origin, this.#targets.get(origin) ?? newTarget(origin)]));
       this.#isUnknown = false;
     } catch (error) {
