@@ -105,21 +105,21 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
   };
 }
 
-function llmIn({ agent }: ConversationInfo): AgentConversation['llm'] {
-  const model = agent?.llm?.model ?? undefined;
-  return model === undefined ? undefined : { model, baseUrl: agent?.llm?.base_url ?? undefined };
-}
-
 /** In the order of the ids that were asked for: which is which follows from that alone where one is unknown. */
 export function conversationsOf(
   infos: readonly (ConversationInfo | null)[],
   ids: readonly string[],
 ): readonly (AgentConversation | undefined)[] {
-  if (infos.length !== ids.length) throw new AgentError('malformed', 'The agent answered with other conversations.');
+  if (infos.length !== ids.length) throw new AgentError('malformed', 'The agent answered about other conversations.');
   return ids.map((id, index) => {
-    const info = infos[index];
-    return info === undefined || info === null ? undefined : conversationOf(info, id);
+    const info = infos[index] ?? undefined;
+    return info === undefined ? undefined : conversationOf(info, id);
   });
+}
+
+function llmIn({ agent }: ConversationInfo): AgentConversation['llm'] {
+  const model = agent?.llm?.model ?? undefined;
+  return model === undefined ? undefined : { model, baseUrl: agent?.llm?.base_url ?? undefined };
 }
 
 function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {
