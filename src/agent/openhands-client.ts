@@ -14,9 +14,7 @@ import type {
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
-import type { z } from 'zod';
 import type { ExecutionStatus } from '../resources/conversation.ts';
-import { dashedUuid } from '../resources/ids.ts';
 import { AgentError } from './errors.ts';
 import type { AgentAnswer } from './http.ts';
 import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
@@ -27,6 +25,7 @@ import {
   conversationsOf,
   createBodyOf,
   failureOf,
+  isStartOrFailureAfter,
   llmOf,
   secretsOf,
   serverInfoOf,
@@ -52,10 +51,10 @@ const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
 /** The first conversation of a fresh agent takes seconds on a busy machine. */
 const createTimeoutMs = 30_000;
-/** For 7000 calls of a model, which stand in a conversation with 265 bytes each. Many agents are asked at once: no more than that. */
-const read = <T>(answer: z.ZodType<T>) => ({ method: 'GET', answer, maxBodyBytes: 2 * 1024 * 1024 }) as const;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 const maxPageBytes = 4 * 1024 * 1024;
+/** With 265 bytes for each model call it has made: 7000 of them. Many agents are asked at once, so no more than that. */
+const maxConversationBytes = 2 * 1024 * 1024;
 /** Of messages, each of which may be large. */
 const messagesPerPage = 10;
 const conversationsPerPage = 20;
@@ -183,7 +182,12 @@ export class OpenHandsClient implements AgentClient {
 
   async conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {
     try {
-      const { body } = await this.#api.call(endpoint, options, { ...read(wire.conversationInfoSchema), path: pathOf(id) });
+      const { body } = await this.#api.call(endpoint, options, {
+        method: 'GET',
+        path: pathOf(id),
+        answer: wire.conversationInfoSchema,
+        maxBodyBytes: maxConversationBytes,
+      });
       return conversationOf(body, id);
     } catch (error) {
       if (error instanceof AgentError && error.code === 'not-found') return undefined;
@@ -192,8 +196,13 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async conversations(endpoint: AgentEndpoint, ids: readonly string[], options: AgentCallOptions = {}) {
-    const path = `/api/conversations?${ids.map((id) => `ids=${dashedUuid(id)}`).join('&')}`;
-    return conversationsOf((await this.#api.call(endpoint, options, { ...read(wire.conversationListSchema), path })).body, ids);
+    const { body } = await this.#api.call(endpoint, options, {
+      method: 'GET',
+      path: `/api/conversations?${ids.map((id) => `ids=${hexOf(id)}`).join('&')}`,
+      answer: wire.conversationListSchema,
+      maxBodyBytes: maxConversationBytes,
+    });
+    return conversationsOf(body, ids);
   }
 
   async run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
@@ -371,8 +380,7 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async #hasStartedOrFailedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
-    const isStart = ({ key, value, timestamp: update }: z.output<typeof wire.stateUpdatesSchema>['items'][number]) =>
-      key === 'execution_status' && (value === 'running' || (value === 'error' && isLater(update, timestamp)));
+    const isStart = isStartOrFailureAfter(timestamp);
     const updates = await this.#api.pages(
       endpoint,
       options,
@@ -392,7 +400,3 @@ function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): bo
   const createdMs = Date.parse(body.created_at ?? '');
   return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;
 }
-
-/** An agent says that a run has failed and why in one go, in either order. Times without a zone, both by the same clock. */
-const oneGoMs = 1_000;
-const isLater = (one: string | undefined, other: string): boolean => Date.parse(`${one ?? ''}Z`) - Date.parse(`${other}Z`) > oneGoMs;

@@ -115,8 +115,8 @@ export class ConversationReconciler {
     const conversation = this.#options.stores.conversations.get(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
-      this.#keyRotation.forget(namespace, name);
       this.#watch.forget({ namespace, name });
+      this.#keyRotation.forget(namespace, name);
       return undefined;
     }
     const scope = new Scope(conversation);

@@ -18,6 +18,7 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSilence } from '../agent-silence.ts';
 import { connectAgent } from './agent-connection.ts';
 import { AgentRuns } from './agent-runs.ts';
+import type { AgentSide } from './agent-webhook.ts';
 import { buildClaim } from './claim.ts';
 import { decideSandbox, type SandboxStep } from './decide.ts';
 import { nameInUse, type WaitingFor } from './name-in-use.ts';
@@ -44,6 +45,8 @@ export interface SandboxReconcilerOptions {
   readonly silence?: AgentSilence;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Where agents send webhooks to; absent: nowhere. */
+  readonly agentSide?: AgentSide | undefined;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
 }
@@ -309,7 +312,7 @@ export class SandboxReconciler {
     const isSilent = sandbox.status?.lastContainerID === containerID;
     const requeueAfterMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     try {
-      if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, keys, signal))) {
+      if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, this.#options, signal))) {
         this.#options.silence?.over(sandbox.metadata.uid);
         const stopping = await this.#carryStopThrough(scope, containerID, endpoint, signal);
         return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
