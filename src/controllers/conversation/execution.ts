@@ -85,6 +85,13 @@ const metricsOf = (agent: AgentConversation) =>
         },
       };
 
+/** What an agent says besides its status. */
+export const newsOf = (agent: AgentConversation) => ({
+  ...(agent.title === undefined ? {} : { title: agent.title.slice(0, 200) }),
+  ...(agent.updatedAt === undefined ? {} : { lastActivityTime: agent.updatedAt }),
+  ...metricsOf(agent),
+});
+
 /**
  * The agent's stored state lags behind: for so long after it has come back, what it says of a run that was cut is old; and for so
  * long after a run was continued, what it says of standing still. Then it loads the conversation first: 1.2 s were seen.
@@ -132,9 +139,7 @@ export function withAgentState(
     agentRun,
     ...(kept === undefined ? {} : { interruption: kept }),
     ...(detail === undefined ? {} : { executionDetail: detail }),
-    ...(agent.title === undefined ? {} : { title: agent.title.slice(0, 200) }),
-    ...(agent.updatedAt === undefined ? {} : { lastActivityTime: agent.updatedAt }),
-    ...metricsOf(agent),
+    ...newsOf(agent),
   });
   const asReported = (kept?: InterruptedRun): ExecutionDecision => {
     if (agent.executionStatus === undefined)

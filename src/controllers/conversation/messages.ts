@@ -1,6 +1,7 @@
 import type { AgentConversation, AgentUserMessage } from '../../agent/agent.ts';
 import type { ConversationStatus, LaterMessage, MessageState } from '../../resources/conversation.ts';
 import { withRunAsked } from './continuation.ts';
+import { newsOf } from './execution.ts';
 
 /** Pure decisions about the messages after the first one; `delivery.ts` acts on them. */
 
@@ -101,13 +102,14 @@ export const withSending = (status: ConversationStatus, sending: Sending): Conve
 export function withFirstMessage(
   status: ConversationStatus,
   message: Pick<LaterMessage, 'run'> | undefined,
-  { executionStatus }: AgentConversation,
+  state: AgentConversation,
   { created, agentRun, now }: { readonly created: boolean; readonly agentRun: number; readonly now: string },
 ): ConversationStatus {
+  const { executionStatus } = state;
   const begins = message?.run === true && (executionStatus === 'idle' || executionStatus === 'running');
   if (!created) return begins && executionStatus === 'idle' ? { ...status, messages: { told: 0, toldAt: now, runPending: true } } : status;
-  if (!begins) return { ...status, agentRun, executionStatus: executionStatus ?? 'idle' };
-  return { ...status, agentRun, executionStatus: 'running', messages: { told: 0, toldAt: now } };
+  if (!begins) return { ...status, ...newsOf(state), agentRun, executionStatus: executionStatus ?? 'idle' };
+  return { ...status, ...newsOf(state), agentRun, executionStatus: 'running', messages: { told: 0, toldAt: now } };
 }
 
 /** It is known that the agent has not got it. */
