@@ -1,5 +1,7 @@
+import type { AgentState } from '../../../src/agent/agent.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { AgentSilence } from '../../../src/controllers/agent-silence.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
@@ -17,7 +19,7 @@ class BusyAgent extends OpenHandsClient {
   #runs: string[] = ['c1', 'c2'];
   #next = this.#runs;
 
-  override probe = () => Promise.resolve('ready' as const);
+  override probe = (): Promise<AgentState> => Promise.resolve('ready');
   override runningConversations = (): Promise<readonly string[]> => {
     const now = this.#runs;
     this.#runs = this.#next;
@@ -60,7 +62,7 @@ const byOwner: SandboxState = {
 };
 
 /** Reconciles until nothing more is to be done at once; says every phase on the way. */
-async function settle(sandbox: Sandbox, agent: BusyAgent) {
+async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: AgentSilence) {
   const client = new FakeKubeClient();
   const clock = new VirtualClock(noonMs);
   client.put(sandboxes, sandbox);
@@ -84,6 +86,7 @@ async function settle(sandbox: Sandbox, agent: BusyAgent) {
     phases.push(viewOfSandbox(stores.sandboxes.get('default', 'sbx-1')).phase);
     const reconciler = new SandboxReconciler({
       ...{ client, stores, agent, clock, keys, logger: recordingLogger().logger },
+      ...(silence === undefined ? {} : { silence }),
       podCreations: new PodCreations(clock),
       events: { record: () => undefined },
     });
@@ -93,6 +96,34 @@ async function settle(sandbox: Sandbox, agent: BusyAgent) {
   }
   return { phases, status: (await client.get(sandboxes, 'default', 'sbx-1')).status };
 }
+
+describe('an agent that others have asked in vain', () => {
+  const silentOne = () => {
+    const silence = new AgentSilence({ clock: new VirtualClock(noonMs), boundMs: 0 });
+    silence.failed(aSandbox().metadata.uid);
+    return silence;
+  };
+
+  it('is not said to be ready while it does not answer, for as long as that takes, and then is where it was', async () => {
+    const agent = new BusyAgent({});
+    agent.probe = () => Promise.resolve('unreachable');
+    const { status } = await settle(aSandbox({ status: running }), agent, silentOne());
+    expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentRuns: 1 });
+    expect(status?.conditions?.find(({ type }) => type === 'AgentReady')).toMatchObject({ status: 'False', reason: 'AgentSilent' });
+    expect(status).not.toHaveProperty('startingSince');
+    agent.probe = () => Promise.resolve('ready');
+    expect((await settle(aSandbox({ status }), agent)).status).toMatchObject({ phase: 'RUNNING', agentRuns: 1 });
+    await agent.close();
+  });
+
+  it('is ready when it answers here', async () => {
+    const agent = new BusyAgent({});
+    const silence = silentOne();
+    expect((await settle(aSandbox({ status: running }), agent, silence)).status).toMatchObject({ phase: 'RUNNING', agentRuns: 1 });
+    expect(silence.isSilent(aSandbox().metadata.uid)).toBe(false);
+    await agent.close();
+  });
+});
 
 describe('a pause while an action waits for a confirmation', () => {
   it('rejects the action before the pod goes, and remembers whose it was', async () => {
