@@ -16,7 +16,8 @@ import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
 import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
-import { sandboxTemplates } from '../resources/sandbox-template.ts';
+import { defaultTemplateName, sandboxTemplates } from '../resources/sandbox-template.ts';
+import { mountedAgentCredentials } from './agent-credentials.ts';
 import { CommandError, systemCodeOf } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { defaultQuota } from './default-quota.ts';
@@ -25,14 +26,13 @@ import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { gatewaySettings } from './gateway-settings.ts';
 import { gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
+import { localAgentCredentials, useLocalModel } from './local-model.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
 import { createRuntime } from './runtime.ts';
 
 const namespace = 'default';
 const loopback = '127.0.0.1';
-/** A model for the reference agent comes from the environment of whoever starts all this. */
-const agentVariables = ['LLM_BASE_URL', 'LLM_API_KEY', 'LLM_MODEL'];
 
 /** The bundle beside the program's own, or the source below it. */
 function referenceAgentProgram(programFolder: string): readonly string[] {
@@ -116,6 +116,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const { metrics } = runtime;
   const folder = new DataFolder(config.DATA_DIR);
   const keys = localMasterKey(folder);
+  const agentCredentials = localAgentCredentials(config, mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger));
   await using stack = new AsyncDisposableStack();
 
   const { client, kubeconfig } = await startEmbeddedCluster(
@@ -124,11 +125,12 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
       folder,
       port: config.API_PORT,
       images: { [referenceAgentImage]: { command: referenceAgentProgram(programFolder) } },
-      passEnv: agentVariables,
+      passEnv: [],
     },
     stack,
   );
   await ensure(client, sandboxTemplates, defaultTemplate(namespace));
+  await useLocalModel(client, namespace, defaultTemplateName, config);
   await ensure(client, conversationQuotas, defaultQuota(namespace));
   const key = await ensureFirstKey(client, folder, config.OWNER);
 
@@ -150,7 +152,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({
     ...runtime,
-    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs },
+    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, agentCredentials, namespace, pauseBoundMs },
     agentSide: { url: agentSideUrl, namespace },
   });
   stack.defer(() => operator.stop());

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { serving } from './serving.ts';
 import { operating, port, readEnvironment, shared } from './environment.ts';
 
@@ -15,6 +16,11 @@ const schema = z.object({
   /** Of the metrics. */
   METRICS_PORT: port(0),
   DATA_DIR: z.string().default('./.data'),
+  /** Of any OpenAI-compatible service, for the agents of the default template. */
+  LLM_MODEL: z.string().optional(),
+  LLM_BASE_URL: modelBaseUrl().optional(),
+  /** Reaches agents when they are given a conversation, and stands in no environment of theirs. */
+  LLM_API_KEY: z.string().optional(),
   /** Whom the first key belongs to. */
   OWNER: z.string().default('local'),
 });
