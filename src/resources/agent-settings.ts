@@ -13,8 +13,8 @@ export const defaultAgentKind: AgentKind = 'openhands';
 export const confirmationPolicies = ['NeverConfirm', 'AlwaysConfirm', 'ConfirmRisky'] as const;
 export type ConfirmationPolicy = (typeof confirmationPolicies)[number];
 
-export const confirmationPolicy = () =>
-  z.enum(confirmationPolicies).meta({
+export const confirmationPolicy = (error?: string) =>
+  z.enum(confirmationPolicies, error).meta({
     description:
       'NeverConfirm: it acts. AlwaysConfirm: it asks before each tool call. ConfirmRisky: before those that its model takes for risky.',
   });

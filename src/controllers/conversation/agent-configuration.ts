@@ -1,6 +1,7 @@
 import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
+import type { Store } from '../../kube/store.ts';
 import type { Conversation } from '../../resources/conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
@@ -10,6 +11,7 @@ export type AgentConfiguration = Pick<NewAgentConversation, 'llm' | 'tools' | 'c
 
 export interface AgentConfigurationsOptions {
   readonly credentials: AgentCredentials;
+  readonly stores: { readonly templates: Store<SandboxTemplate> };
 }
 
 /**
@@ -17,43 +19,55 @@ export interface AgentConfigurationsOptions {
  * with which key, is the template's matter alone: another address would carry the platform's key away.
  */
 export class AgentConfigurations {
-  readonly #credentials: AgentCredentials;
+  readonly #options: AgentConfigurationsOptions;
 
-  constructor({ credentials }: AgentConfigurationsOptions) {
-    this.#credentials = credentials;
+  constructor(options: AgentConfigurationsOptions) {
+    this.#options = options;
   }
 
   /** Throws a `StartFailure` when a credential is missing that the template names. */
-  async of({ spec }: Conversation, template: SandboxTemplate | undefined): Promise<AgentConfiguration> {
+  async of(conversation: Conversation): Promise<AgentConfiguration> {
+    const { spec } = conversation;
     const chosen = spec.agent ?? {};
-    const given: Partial<SandboxTemplate['spec']['agent']> = template?.spec.agent ?? {};
-    const model = chosen.model ?? given.model;
-    const apiKey = await this.#key(spec.owner, given.credential);
+    const given = this.#given(conversation);
+    const apiKey = await this.#key(conversation);
     if (given.credential !== undefined && apiKey === undefined) {
       throw new StartFailure(
         StartErrorCode.modelCredentialMissing,
         `The model credential ${given.credential}, which the sandbox template ${spec.templateName} names, is missing or can't be used.`,
       );
     }
-    const llm: AgentLlm | undefined =
-      model === undefined
-        ? undefined
-        : { model, ...(given.baseUrl === undefined ? {} : { baseUrl: given.baseUrl }), ...(apiKey === undefined ? {} : { apiKey }) };
     return {
-      llm,
+      llm: llmOf(chosen.model ?? given.model, given.baseUrl, apiKey),
       tools: chosen.tools ?? given.tools,
       confirmationPolicy: chosen.confirmationPolicy ?? given.confirmationPolicy,
       maxIterations: given.maxIterations,
     };
   }
 
-  /** A text of the agent's as it may be stored and shown. */
-  async shown(text: string, { spec }: Conversation, template: SandboxTemplate | undefined): Promise<string> {
-    const key = await this.#key(spec.owner, template?.spec.agent.credential);
+  /** The model and the key that there is for it now; undefined where there is none. */
+  async llmWithKey(conversation: Conversation): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
+    const { model: givenModel, baseUrl } = this.#given(conversation);
+    const apiKey = await this.#key(conversation);
+    const llm = llmOf(conversation.spec.agent?.model ?? givenModel, baseUrl, apiKey);
+    return llm === undefined || apiKey === undefined ? undefined : { ...llm, apiKey };
+  }
+
+  /** A text of the agent's as it may be stored and shown: model hosts like to repeat the key that they refuse. */
+  async shown(text: string, conversation: Conversation): Promise<string> {
+    const key = await this.#key(conversation);
     return key === undefined ? text : withoutSecrets(text, [key]);
   }
 
-  async #key(owner: string, credential: string | undefined): Promise<string | undefined> {
-    return credential === undefined ? undefined : this.#credentials.of(owner, credential);
+  #given({ metadata, spec }: Conversation): Partial<SandboxTemplate['spec']['agent']> {
+    return this.#options.stores.templates.get(metadata.namespace, spec.templateName)?.spec.agent ?? {};
+  }
+
+  async #key(conversation: Conversation): Promise<string | undefined> {
+    const { credential } = this.#given(conversation);
+    return credential === undefined ? undefined : this.#options.credentials.of(conversation.spec.owner, credential);
   }
 }
+
+const llmOf = (model: string | undefined, baseUrl: string | undefined, apiKey: string | undefined): AgentLlm | undefined =>
+  model === undefined ? undefined : { model, ...(baseUrl === undefined ? {} : { baseUrl }), ...(apiKey === undefined ? {} : { apiKey }) };

@@ -1,9 +1,8 @@
 import type { AgentClient, AgentCommandResult, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
-import type { AgentConfigurations } from './agent-configuration.ts';
 import type { Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentConfigurations } from './agent-configuration.ts';
 import { preparation, prepareScript, setupScript, type GitHosts } from './repository.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
 
@@ -33,6 +32,14 @@ export class StartPipeline {
 
   constructor(options: PipelineOptions) {
     this.#options = options;
+  }
+
+  get cloneTimeoutSeconds(): number {
+    return this.#options.cloneTimeoutSeconds;
+  }
+
+  get setupTimeoutSeconds(): number {
+    return this.#options.setupTimeoutSeconds;
   }
 
   /** Clones and checks out. Returns the absolute path of the working tree in the sandbox. */
@@ -78,7 +85,6 @@ export class StartPipeline {
   /** Makes the agent accept the conversation under our id, with its first message: exactly once, however often this is called. */
   async createConversation(
     conversation: Conversation,
-    template: SandboxTemplate | undefined,
     endpoint: AgentEndpoint,
     workingDir: string,
     signal: AbortSignal,
@@ -94,7 +100,7 @@ export class StartPipeline {
           uid: conversation.metadata.uid,
           workingDir,
           message: spec.initialMessage,
-          ...(await configurations.of(conversation, template)),
+          ...(await configurations.of(conversation)),
           systemMessageSuffix: spec.agent?.systemMessageSuffix,
           hookConfig,
         },

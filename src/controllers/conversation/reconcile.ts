@@ -20,18 +20,19 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { SandboxReason, isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
+import { KeyRotation } from './key-rotation.ts';
 import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
-import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
-import { troubleIn } from '../sandbox/trouble.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
-import { ensureSandbox, findSandbox } from './sandbox-of.ts';
-import { StartErrorCode, StartFailure, stageMs, withDeadline, withFailure, withTransition, withTrouble } from './start.ts';
+import { findSandbox } from './sandbox-of.ts';
+import { Scope } from './scope.ts';
+import { StartFailure, stageMs, withFailure, withTransition } from './start.ts';
+import { StartSteps } from './start-steps.ts';
 
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;
@@ -52,44 +53,21 @@ export interface ConversationReconcilerOptions {
 
 const cloneTimeoutSeconds = 600;
 const setupTimeoutSeconds = 600;
-/** Beyond what the commands of a step may take themselves: how long its agent may be out of reach. */
-const stepDeadlineMs: Partial<Record<StartStatus, number>> = {
-  // Until the sandbox of an earlier conversation of the same id has gone.
-  WORKING: 60_000,
-  PREPARING_REPOSITORY: (cloneTimeoutSeconds + 60) * 1000,
-  SETTING_UP_SKILLS: (setupTimeoutSeconds + 60) * 1000,
-};
 /** How often a running agent is asked what it does, and one that waits. */
 const busyPollMs = 1_000;
 const idlePollMs = 5_000;
-const firstPollMs = 200;
 const retryMs = 1_000;
 
 /** What is gone stays so: a cache that shows it is behind. */
 const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
   sandboxStatus === 'MISSING' && sandboxUID !== undefined;
 
-/** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
-class Scope {
-  stored: Conversation;
-  status: ConversationStatus;
-  sandbox: Sandbox | undefined;
-
-  constructor(conversation: Conversation) {
-    this.stored = conversation;
-    this.status = conversation.status ?? {};
-  }
-
-  get startStatus(): StartStatus {
-    return startStatusOf({ status: this.status });
-  }
-}
-
 /** Takes a conversation through its start, then keeps its status what sandbox and agent are. */
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
   readonly #configurations: AgentConfigurations;
-  readonly #pipeline: StartPipeline;
+  readonly #keyRotation: KeyRotation;
+  readonly #start: StartSteps;
   readonly #delivery: Delivery;
 
   constructor(options: ConversationReconcilerOptions) {
@@ -97,7 +75,15 @@ export class ConversationReconciler {
     const { agent, gitHosts } = options;
     const configurations = new AgentConfigurations(options);
     this.#configurations = configurations;
-    this.#pipeline = new StartPipeline({ agent, gitHosts, configurations, cloneTimeoutSeconds, setupTimeoutSeconds });
+    this.#keyRotation = new KeyRotation({ agent, configurations });
+    this.#start = new StartSteps({
+      ...options,
+      configurations,
+      pipeline: new StartPipeline({ agent, gitHosts, configurations, cloneTimeoutSeconds, setupTimeoutSeconds }),
+      transition: (scope, next) => this.#transition(scope, next),
+      observe: (scope, state) => void this.#observe(scope, state),
+      store: (scope, signal) => this.#store(scope, signal),
+    });
     this.#delivery = new Delivery(options);
   }
 
@@ -105,6 +91,7 @@ export class ConversationReconciler {
     const conversation = this.#options.stores.conversations.get(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
+      this.#keyRotation.forget(namespace, name);
       return undefined;
     }
     const scope = new Scope(conversation);
@@ -140,98 +127,7 @@ export class ConversationReconciler {
       const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
       scope.sandbox = await findSandbox(access, namespace, { ...scope.status, sandboxName }, signal);
     }
-    return isStartOver(scope.startStatus) ? this.#follow(scope, signal) : this.#start(scope, signal);
-  }
-
-  /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
-  async #start(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    if (scope.startStatus === 'WORKING') {
-      // Before anything is made that could not work without.
-      await this.#configurations.of(scope.stored, this.#template(scope));
-      const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
-      try {
-        scope.sandbox = await ensureSandbox(access, scope.stored, signal);
-        scope.status = withTrouble(scope.status, undefined);
-      } catch (error) {
-        scope.status = withTrouble(scope.status, this.#refusal(scope, error));
-      }
-      if (scope.sandbox === undefined) {
-        this.#checkDeadline(scope);
-        return retryMs;
-      }
-      scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name, sandboxUID: scope.sandbox.metadata.uid };
-      this.#transition(scope, 'WAITING_FOR_SANDBOX');
-    }
-    const endpoint = this.#runningEndpoint(scope);
-    if (endpoint === undefined) return undefined;
-    if (scope.startStatus === 'WAITING_FOR_SANDBOX') this.#transition(scope, 'PREPARING_REPOSITORY');
-    this.#checkDeadline(scope);
-    // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
-    if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await this.#store(scope, signal);
-    const workingDir = await this.#pipeline.prepareRepository(scope.stored, endpoint, signal);
-    if (scope.startStatus === 'PREPARING_REPOSITORY') this.#transition(scope, 'SETTING_UP_SKILLS');
-    this.#checkDeadline(scope);
-    if (scope.stored.spec.repository !== undefined) {
-      await this.#store(scope, signal);
-      await this.#pipeline.setUp(endpoint, signal);
-    }
-    const { created, status } = await this.#pipeline.createConversation(scope.stored, this.#template(scope), endpoint, workingDir, signal);
-    // One that was there already may have been cut since: that is for the next look, which sees it in a container that is new to it.
-    if (created) this.#observe(scope, status);
-    this.#transition(scope, 'READY');
-    return firstPollMs;
-  }
-
-  #template({ stored: { metadata, spec } }: Scope): SandboxTemplate | undefined {
-    return this.#options.stores.templates.get(metadata.namespace, spec.templateName);
-  }
-
-  /** Why the cluster takes no sandbox; throws what says nothing about that. */
-  #refusal({ stored }: Scope, error: unknown): Refusal {
-    const refusal = refusalOf(error, 'sandbox');
-    if (refusal === undefined) throw error;
-    this.#options.logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: refusal.code, error });
-    return refusal;
-  }
-
-  /** The agent of the sandbox, while the sandbox is RUNNING. Ends the start when that can never be. */
-  #runningEndpoint(scope: Scope): AgentEndpoint | undefined {
-    const view = viewOfSandbox(scope.sandbox);
-    switch (view.phase) {
-      case 'MISSING':
-        throw new StartFailure(StartErrorCode.sandboxDeleted, 'The sandbox was deleted during the start.');
-      case 'ERROR':
-        throw new StartFailure(view.reason, view.message);
-      case 'RUNNING':
-        scope.status = withTrouble(scope.status, undefined);
-        return scope.sandbox === undefined ? undefined : agentEndpointOf(scope.sandbox, this.#options.keys);
-      case 'STARTING':
-      case 'PAUSED':
-        if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
-        // The step's time runs only while there is a sandbox to take it in.
-        scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
-        return undefined;
-    }
-  }
-
-  #checkDeadline(scope: Scope): void {
-    const { clock } = this.#options;
-    const allowedMs = stepDeadlineMs[scope.startStatus];
-    if (allowedMs === undefined) return;
-    const deadline = scope.status.start?.deadline;
-    if (deadline === undefined) {
-      scope.status = withDeadline(scope.status, new Date(clock.now() + allowedMs).toISOString());
-    } else if (clock.now() > Date.parse(deadline)) {
-      if (scope.startStatus === 'WORKING') {
-        const { errorCode, error } = scope.status.start ?? {};
-        if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
-        throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation of this id is still in use.');
-      }
-      throw new StartFailure(
-        StartErrorCode.stepDeadlineExceeded,
-        `The step ${scope.startStatus} did not end within ${allowedMs / 1000} s.`,
-      );
-    }
+    return isStartOver(scope.startStatus) ? this.#follow(scope, signal) : this.#start.advance(scope, signal);
   }
 
   /** After the start: what the agent does, as long as there is one to ask. */
@@ -268,10 +164,11 @@ export class ConversationReconciler {
         ));
       } else {
         const said = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`;
-        const executionDetail = (await this.#configurations.shown(said, scope.stored, this.#template(scope))).slice(0, 2048);
+        const executionDetail = (await this.#configurations.shown(said, scope.stored)).slice(0, 2048);
         scope.status = { ...observed, executionDetail };
       }
     }
+    await this.#keyRotation.look({ ...scope.stored, status: scope.status }, state, endpoint, signal);
     if (continueRun) {
       await agent.run(endpoint, id, { signal });
       scope.status = withRunContinued(scope.status, isoTime(clock));

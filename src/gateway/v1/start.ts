@@ -67,7 +67,13 @@ async function resolve({ records, templateName }: Services, owner: string, reque
 
 function specOf(owner: string, request: StartRequest, { templateName, sandboxName, parent }: References): ConversationSpec {
   const { selected_repository: name, selected_branch: branch, git_provider: provider, initial_message: message } = request;
-  const agent = compact({ type: request.agent_type, model: request.llm_model, systemMessageSuffix: request.system_message_suffix });
+  const agent = compact({
+    type: request.agent_type,
+    model: request.llm_model,
+    systemMessageSuffix: request.system_message_suffix,
+    tools: request.tools,
+    confirmationPolicy: request.confirmation_policy,
+  });
   return {
     owner,
     templateName,

@@ -1,0 +1,18 @@
+import { startStatusOf, type Conversation, type ConversationStatus, type StartStatus } from '../../resources/conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+
+/** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
+export class Scope {
+  stored: Conversation;
+  status: ConversationStatus;
+  sandbox: Sandbox | undefined;
+
+  constructor(conversation: Conversation) {
+    this.stored = conversation;
+    this.status = conversation.status ?? {};
+  }
+
+  get startStatus(): StartStatus {
+    return startStatusOf({ status: this.status });
+  }
+}

@@ -1,0 +1,143 @@
+import type { AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
+import { agentEndpointOf } from '../../agent/endpoint.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../kube/clock.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { StartStatus } from '../../resources/conversation.ts';
+import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
+import { troubleIn } from '../sandbox/trouble.ts';
+import type { AgentConfigurations } from './agent-configuration.ts';
+import type { StartPipeline } from './pipeline.ts';
+import { ensureSandbox } from './sandbox-of.ts';
+import type { Scope } from './scope.ts';
+import { StartErrorCode, StartFailure, withDeadline, withTrouble } from './start.ts';
+
+export interface StartStepsOptions {
+  readonly client: KubeClient;
+  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly keys: SandboxKeys;
+  readonly pipeline: StartPipeline;
+  readonly configurations: AgentConfigurations;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Adds the next status of the start. */
+  readonly transition: (scope: Scope, next: StartStatus) => void;
+  /** Takes over what the agent has said of its conversation. */
+  readonly observe: (scope: Scope, state: AgentConversation) => void;
+  /** Writes the status, so that those who watch know it, and a process that dies has not forgotten it. */
+  readonly store: (scope: Scope, signal: AbortSignal) => Promise<void>;
+}
+
+/** Beyond what the commands of a step may take themselves: how long its agent may be out of reach. */
+const slackMs = 60_000;
+/** Until the sandbox of an earlier conversation of the same id has gone. */
+const workingMs = 60_000;
+const firstPollMs = 200;
+const retryMs = 1_000;
+
+/** From WORKING to READY: each step looks whether it is done before it does anything. */
+export class StartSteps {
+  readonly #options: StartStepsOptions;
+
+  constructor(options: StartStepsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
+  async advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
+    const { client, stores, pipeline, configurations, transition, observe, store } = this.#options;
+    if (scope.startStatus === 'WORKING') {
+      // Before anything is made that could not work without.
+      await configurations.of(scope.stored);
+      const access = { client, store: stores.sandboxes };
+      try {
+        scope.sandbox = await ensureSandbox(access, scope.stored, signal);
+        scope.status = withTrouble(scope.status, undefined);
+      } catch (error) {
+        scope.status = withTrouble(scope.status, this.#refusal(scope, error));
+      }
+      if (scope.sandbox === undefined) {
+        this.#checkDeadline(scope);
+        return retryMs;
+      }
+      scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name, sandboxUID: scope.sandbox.metadata.uid };
+      transition(scope, 'WAITING_FOR_SANDBOX');
+    }
+    const endpoint = this.#runningEndpoint(scope);
+    if (endpoint === undefined) return undefined;
+    if (scope.startStatus === 'WAITING_FOR_SANDBOX') transition(scope, 'PREPARING_REPOSITORY');
+    this.#checkDeadline(scope);
+    // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
+    if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await store(scope, signal);
+    const workingDir = await pipeline.prepareRepository(scope.stored, endpoint, signal);
+    if (scope.startStatus === 'PREPARING_REPOSITORY') transition(scope, 'SETTING_UP_SKILLS');
+    this.#checkDeadline(scope);
+    if (scope.stored.spec.repository !== undefined) {
+      await store(scope, signal);
+      await pipeline.setUp(endpoint, signal);
+    }
+    const { created, status } = await pipeline.createConversation(scope.stored, endpoint, workingDir, signal);
+    // One that was there already may have been cut since: that is for the next look, which sees it in a container that is new to it.
+    if (created) observe(scope, status);
+    transition(scope, 'READY');
+    return firstPollMs;
+  }
+
+  /** Why the cluster takes no sandbox; throws what says nothing about that. */
+  #refusal({ stored }: Scope, error: unknown): Refusal {
+    const refusal = refusalOf(error, 'sandbox');
+    if (refusal === undefined) throw error;
+    this.#options.logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: refusal.code, error });
+    return refusal;
+  }
+
+  /** The agent of the sandbox, while the sandbox is RUNNING. Ends the start when that can never be. */
+  #runningEndpoint(scope: Scope): AgentEndpoint | undefined {
+    const view = viewOfSandbox(scope.sandbox);
+    switch (view.phase) {
+      case 'MISSING':
+        throw new StartFailure(StartErrorCode.sandboxDeleted, 'The sandbox was deleted during the start.');
+      case 'ERROR':
+        throw new StartFailure(view.reason, view.message);
+      case 'RUNNING':
+        scope.status = withTrouble(scope.status, undefined);
+        return scope.sandbox === undefined ? undefined : agentEndpointOf(scope.sandbox, this.#options.keys);
+      case 'STARTING':
+      case 'PAUSED':
+        if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
+        // The step's time runs only while there is a sandbox to take it in.
+        scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
+        return undefined;
+    }
+  }
+
+  #checkDeadline(scope: Scope): void {
+    const { clock } = this.#options;
+    const allowedMs = this.#allowedMs(scope.startStatus);
+    if (allowedMs === undefined) return;
+    const deadline = scope.status.start?.deadline;
+    if (deadline === undefined) {
+      scope.status = withDeadline(scope.status, new Date(clock.now() + allowedMs).toISOString());
+    } else if (clock.now() > Date.parse(deadline)) {
+      if (scope.startStatus === 'WORKING') {
+        const { errorCode, error } = scope.status.start ?? {};
+        if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
+        throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation of this id is still in use.');
+      }
+      throw new StartFailure(
+        StartErrorCode.stepDeadlineExceeded,
+        `The step ${scope.startStatus} did not end within ${allowedMs / 1000} s.`,
+      );
+    }
+  }
+
+  #allowedMs(status: StartStatus): number | undefined {
+    const { cloneTimeoutSeconds, setupTimeoutSeconds } = this.#options.pipeline;
+    if (status === 'WORKING') return workingMs;
+    if (status === 'PREPARING_REPOSITORY') return cloneTimeoutSeconds * 1000 + slackMs;
+    return status === 'SETTING_UP_SKILLS' ? setupTimeoutSeconds * 1000 + slackMs : undefined;
+  }
+}
