@@ -21,6 +21,7 @@ import {
   commandResultOf,
   contentOf,
   conversationOf,
+  conversationsOf,
   createBodyOf,
   failureOf,
   llmOf,
@@ -28,6 +29,7 @@ import {
   serverInfoOf,
   uidTag,
   userMessageOf,
+  webhookOf,
 } from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
@@ -51,8 +53,8 @@ const probeTimeoutMs = 3000;
 const createTimeoutMs = 30_000;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 const maxPageBytes = 4 * 1024 * 1024;
-/** With a few hundred bytes for each model call it has made. */
-const maxConversationBytes = 4 * 1024 * 1024;
+/** With 265 bytes for each model call it has made: 7000 of them. Many agents are asked at once, so no more than that. */
+const maxConversationBytes = 2 * 1024 * 1024;
 /** Of messages, each of which may be large. */
 const messagesPerPage = 10;
 const conversationsPerPage = 20;
@@ -108,7 +110,7 @@ export class OpenHandsClient implements AgentClient {
           conversations_path: init.conversationsPath,
           bash_events_dir: init.bashEventsDir,
           env: init.env,
-          webhooks: (init.webhooks ?? []).map(({ baseUrl, headers }) => ({ base_url: baseUrl, headers: headers ?? {} })),
+          webhooks: (init.webhooks ?? []).map(webhookOf),
         },
         answer: wire.initStateSchema,
       });
@@ -161,7 +163,7 @@ export class OpenHandsClient implements AgentClient {
       path: '/api/conversations',
       body: createBodyOf(conversation, { withMessage: runs }),
       answer: wire.conversationInfoSchema,
-      maxBodyBytes: maxConversationBytes,
+      maxBodyBytes: maxPageBytes,
       timeoutMs: Math.max(createTimeoutMs, this.#timeoutMs),
       secrets: secretsOf(conversation),
     });
@@ -192,6 +194,16 @@ export class OpenHandsClient implements AgentClient {
       if (error instanceof AgentError && error.code === 'not-found') return undefined;
       throw error;
     }
+  }
+
+  async conversations(endpoint: AgentEndpoint, ids: readonly string[], options: AgentCallOptions = {}) {
+    const { body } = await this.#api.call(endpoint, options, {
+      method: 'GET',
+      path: `/api/conversations?${ids.map((id) => `ids=${hexOf(id)}`).join('&')}`,
+      answer: wire.conversationListSchema,
+      maxBodyBytes: maxConversationBytes,
+    });
+    return conversationsOf(body, ids);
   }
 
   async run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {

@@ -1,5 +1,7 @@
 import { readGatewayConfig } from '../config/cluster.ts';
 import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
+import { HintSender } from '../gateway/agent-side/hint-sender.ts';
+import { webhooks } from '../gateway/agent-side/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import { loadConnection } from '../kube/kubeconfig.ts';
@@ -11,7 +13,7 @@ import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { sandboxes } from '../resources/sandbox.ts';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { gatewaySettings } from './gateway-settings.ts';
-import { gitDirectory } from './git-directory.ts';
+import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
@@ -43,6 +45,7 @@ export async function gateway(version: string): Promise<void> {
     reflector.start();
     stack.defer(() => reflector.stop());
   }
+  const credentials = gitCredentials(config, runtime);
   const server = createGateway({
     client,
     namespace,
@@ -51,7 +54,7 @@ export async function gateway(version: string): Promise<void> {
     host: config.HOST,
     port: config.PORT,
     ...gatewaySettings(config),
-    ...gitDirectory(config, runtime, stack),
+    ...gitDirectory(config, credentials, runtime, stack),
     drainMs: config.DRAIN_SECONDS * 1000,
     clock: runtime.clock,
     logger,
@@ -67,13 +70,27 @@ export async function gateway(version: string): Promise<void> {
   });
   stack.defer(() => server.close());
   const { port } = await server.listen();
+  const { OPERATOR_HINT_URL: operatorUrl } = config;
+  const hints = operatorUrl === undefined ? undefined : new HintSender({ url: operatorUrl, key: () => keys.hintKey(), ...runtime });
+  stack.defer(() => hints?.close());
+  await hints?.open();
   const agentSide = createAgentSide({
-    ...{ parts: [], sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },
+    ...{
+      parts: [
+        clonePart(config, { credentials, keys, caches }, runtime, stack),
+        webhooks({ keys, tell: (hint) => hints?.tell(hint), clock: runtime.clock, metrics: runtime.metrics }),
+      ],
+      sandboxes: caches.sandboxes,
+      namespace,
+      host: config.HOST,
+      port: config.AGENT_SIDE_PORT,
+      ...runtime,
+    },
     // More than a sandbox that works needs, and few enough that one alone can't take them all.
     maxConnectionsPerAddress: 128,
   });
   stack.defer(() => agentSide.close());
-  await agentSide.listen();
+  const { port: agentSidePort } = await agentSide.listen();
   const telemetry = await startTelemetryServer({
     host: config.HOST,
     port: config.METRICS_PORT,
@@ -81,7 +98,7 @@ export async function gateway(version: string): Promise<void> {
     ready: () => Object.values(caches).every(({ hasSynced }) => hasSynced),
   });
   stack.defer(() => telemetry.close());
-  logger.info('gateway started', { port, namespace, server: connection.server });
+  logger.info('gateway started', { port, agentSidePort, namespace, server: connection.server });
   const signal = await stopped;
   logger.info('stopping', { signal });
 }

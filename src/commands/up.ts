@@ -1,3 +1,4 @@
+import type { AgentHint } from '../agent/hints.ts';
 import { createAgentClient } from '../agent/kinds.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
@@ -5,6 +6,7 @@ import { Operator } from '../controllers/operator.ts';
 import { issueKey } from '../gateway/auth/issue-key.ts';
 import { hashKey } from '../gateway/auth/key.ts';
 import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
+import { webhooks } from '../gateway/agent-side/webhooks.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -19,7 +21,7 @@ import { defaultQuota } from './default-quota.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
 import { ensure } from './ensure.ts';
 import { gatewaySettings } from './gateway-settings.ts';
-import { gitDirectory } from './git-directory.ts';
+import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { localAgents } from './local-agents.ts';
 import { localAgentCredentials } from './local-model.ts';
@@ -129,7 +131,13 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   }
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
-  const agentSide = createAgentSide({ parts: [], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  const credentials = gitCredentials(config, runtime);
+  const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
+  // Both are one process, and the operator comes later: until then there is nothing to hint at.
+  let tell: (hint: AgentHint) => void = () => undefined;
+  const hooks = webhooks({ keys, tell: (hint) => tell(hint), clock: runtime.clock, metrics });
+  const parts = [clones, hooks];
+  const agentSide = createAgentSide({ parts, sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
@@ -143,6 +151,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   });
   stack.defer(() => operator.stop());
   await operator.start();
+  tell = (hint) => operator.hint(hint);
 
   const gateway = createGateway({
     client,
@@ -152,7 +161,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
-    ...gitDirectory(config, runtime, stack),
+    ...gitDirectory(config, credentials, runtime, stack),
     clock: runtime.clock,
     logger,
     metrics,

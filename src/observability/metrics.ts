@@ -84,6 +84,12 @@ export function createMetrics(registry: Registry = new Registry()) {
       help: 'Connections closed at once, and requests by way of a trusted proxy refused, because there were too many.',
       registers,
     }),
+    webhooks: new Counter({
+      name: name('webhooks_total'),
+      help: 'Webhooks of agents by result: told (passed on as a hint), passed (nothing in it), limited (too many), unauthorized.',
+      labelNames: ['result'] as const,
+      registers,
+    }),
     proxyWebSockets: new Gauge({
       name: name('proxy_websockets'),
       help: 'WebSockets between clients and agents that are open.',
@@ -105,6 +111,12 @@ export function createMetrics(registry: Registry = new Registry()) {
     gitChecks: new Counter({
       name: name('git_checks_total'),
       help: 'Repositories asked for before a start was accepted, by result: granted, denied, unknown (the host could not be asked).',
+      labelNames: ['result'] as const,
+      registers,
+    }),
+    gitClones: new Counter({
+      name: name('git_clones_total'),
+      help: 'Requests of sandboxes for private repositories, by result: stream (passed on), open (no credential is needed or there), denied, failed.',
       labelNames: ['result'] as const,
       registers,
     }),

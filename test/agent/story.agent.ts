@@ -91,7 +91,7 @@ describe('a repository', () => {
     const [first, second] = model.requests('shop');
     const prompt = first?.messages.filter(({ role }) => role === 'system').map(({ content }) => content) ?? [];
     expect(prompt.join('\n')).toContain('Rule 42: the shop is closed on Sundays.');
-    expect(second?.messages.at(-1)?.content).toContain('set up in shop');
+    expect(second?.messages.at(-1)?.content).toContain('set up in project');
 
     model.script('guest', tool('echo guest > guest.txt'), finish);
     model.script('again', tool('echo host > host.txt'), finish);
@@ -124,7 +124,7 @@ describe('a run that its owner pauses in the middle of a command', () => {
       finish,
     );
     const { id, sandbox } = await agents.begin(`Work. ${marker('pause')}`);
-    await agents.file(sandbox, 'begun').catch(() => undefined);
+    await agents.file(sandbox, 'begun');
     await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`);
     await agents.reaches(id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'user', execution_status: 'paused' });
     await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/resume`, { run: true });

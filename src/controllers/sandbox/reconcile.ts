@@ -17,6 +17,7 @@ import { SandboxReason, pausedUnseen, sandboxes, shouldRun, viewOfSandbox, type 
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { connectAgent } from './agent-connection.ts';
 import { AgentRuns } from './agent-runs.ts';
+import type { AgentSide } from './agent-webhook.ts';
 import { buildClaim } from './claim.ts';
 import { decideSandbox, type SandboxStep } from './decide.ts';
 import { nameInUse, type WaitingFor } from './name-in-use.ts';
@@ -41,6 +42,8 @@ export interface SandboxReconcilerOptions {
   readonly podCreations: PodCreations;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Where agents send webhooks to; absent: nowhere. */
+  readonly agentSide?: AgentSide | undefined;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
 }
@@ -304,7 +307,7 @@ export class SandboxReconciler {
     const startingFor = sandbox.status?.startingSince === undefined ? 0 : clock.now() - Date.parse(sandbox.status.startingSince);
     const requeueAfterMs = startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     try {
-      if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, keys, signal))) {
+      if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, this.#options, signal))) {
         const stopping = await this.#carryStopThrough(scope, containerID, endpoint, signal);
         return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
       }
