@@ -1,5 +1,5 @@
 import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
-import { Agents } from './support/agents.ts';
+import { Agents, startMs } from './support/agents.ts';
 
 let model: ModelServer;
 let agents: Agents;
@@ -58,7 +58,7 @@ describe('when the model', () => {
     await agents.reaches(id, { execution_status: 'error' }, 180_000);
     const { kubectl, rest } = await reasonsOf(id);
     expect([kubectl, rest]).toEqual([expect.stringMatching(/LLMServiceUnavailable/), expect.stringMatching(/LLMServiceUnavailable/)]);
-  }, 300_000);
+  });
 });
 
 describe('without a model', () => {
@@ -74,7 +74,7 @@ describe('without a model', () => {
       '{"spec":{"agent":{"model":null,"credential":null}}}',
     );
     const { id } = await agents.up.start('Hello.', { sandbox_spec_id: 'unconfigured' });
-    const task = await agents.up.over(id, 60_000);
+    const task = await agents.up.over(id, startMs);
     expect(task).toMatchObject({ status: 'ERROR', error: expect.stringMatching(/model/) as string });
   });
 });

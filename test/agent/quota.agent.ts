@@ -1,5 +1,5 @@
 import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
-import { Agents } from './support/agents.ts';
+import { Agents, startMs } from './support/agents.ts';
 
 let model: ModelServer;
 let agents: Agents;
@@ -22,7 +22,7 @@ describe('with the real agent, the quota', () => {
     await agents.reaches(first.id, { execution_status: 'running' });
     const { id: task } = await agents.up.start(`Work as well. ${marker('second')}`);
     await agents.reaches(first.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota', execution_status: 'paused' });
-    const second = (await agents.up.over(task, 60_000)).app_conversation_id ?? '';
+    const second = (await agents.up.over(task, startMs)).app_conversation_id ?? '';
     await agents.reaches(second, { execution_status: 'finished' });
     expect(await agents.up.conversation(first.id)).toMatchObject({ sandbox_status: 'PAUSED', execution_status: 'paused' });
 
@@ -33,7 +33,7 @@ describe('with the real agent, the quota', () => {
     expect([await agents.fileNow(sandbox, 'before.txt'), await agents.fileNow(sandbox, 'after.txt')]).toEqual(['before\n', 'after\n']);
     expect(model.requests('first')).toHaveLength(4);
     await agents.delete(first.id);
-  }, 180_000);
+  });
 });
 
 describe('an agent that waits for a confirmation', () => {
@@ -49,7 +49,7 @@ describe('an agent that waits for a confirmation', () => {
     // The oldest would be paused for this one; the one that asks is.
     const { id: task } = await agents.up.start(`Nothing either. ${marker('other')}`);
     await agents.reaches(younger.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota' });
-    expect((await agents.up.over(task, 60_000)).status).toBe('READY');
+    expect((await agents.up.over(task, startMs)).status).toBe('READY');
 
     // By now it has been idle for several times its idleTimeout.
     expect(await agents.up.conversation(asking.id)).toMatchObject({
@@ -62,5 +62,5 @@ describe('an agent that waits for a confirmation', () => {
     // Its run is over, and so is its protection.
     await agents.reaches(asking.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'idle' });
     expect(await agents.k('get', 'conversation', asking.id, '-o', 'jsonpath={.status.executionStatus}')).toBe('finished');
-  }, 180_000);
+  });
 });

@@ -33,7 +33,8 @@ export const openHandsTemplate = (namespace: string, version: string): NewObject
         ],
       },
     },
-    agent: { kind: 'openhands', workingDir: '/workspace' },
+    // By itself it takes those for a browser too, and there is none for it.
+    agent: { kind: 'openhands', workingDir: '/workspace', tools: ['terminal', 'file_editor', 'task_tracker'] },
     storage: { size: '10Gi', retain: false },
     startDeadline: '3m',
   },

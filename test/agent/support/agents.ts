@@ -10,8 +10,8 @@ import type { ConversationRecord } from '../../support/rest-user.ts';
 
 /** Where test/agent/run has installed it. */
 const agentsDir = fileURLToPath(new URL('../../../.cache/agents', import.meta.url));
-/** An agent takes 5 to 10 s until it answers, twice that when both cores are busy. */
-export const startMs = 60_000;
+/** An agent takes 5 to 10 s of a core until it answers: much longer where others want that core. */
+export const startMs = 120_000;
 
 const eventsSchema = z.object({ items: z.array(z.looseObject({ kind: z.string() })) });
 export type AgentEvent = z.output<typeof eventsSchema>['items'][number];
