@@ -47,8 +47,16 @@ export class Agents {
     return { id: task.app_conversation_id ?? '', sandbox: task.sandbox_id ?? '' };
   }
 
-  reaches(id: string, values: Partial<ConversationRecord>, timeoutMs = startMs): Promise<ConversationRecord> {
-    return this.up.reaches(id, values, timeoutMs);
+  /** The record once it has these values; when it does not come to them, the error says what it is instead. */
+  async reaches(id: string, values: Partial<ConversationRecord>, timeoutMs = startMs): Promise<ConversationRecord> {
+    try {
+      return await this.up.reaches(id, values, timeoutMs);
+    } catch (error) {
+      const { sandbox_status, sandbox_status_reason, execution_status, title } = await this.up.conversation(id);
+      const status = await this.k('get', 'conversation', id, '-o', 'jsonpath={.status}');
+      const seen = JSON.stringify({ sandbox_status, sandbox_status_reason, execution_status, title });
+      throw new Error(`${id} should have ${JSON.stringify(values)}, and has ${seen}\n${status}`, { cause: error });
+    }
   }
 
   /** What kubectl prints. */
