@@ -160,7 +160,7 @@ export class OpenHandsClient implements AgentClient {
       path: '/api/conversations',
       body: createBodyOf(conversation, { withMessage: runs }),
       answer: wire.conversationInfoSchema,
-      maxBodyBytes: maxConversationBytes,
+      maxBodyBytes: maxPageBytes,
       timeoutMs: Math.max(createTimeoutMs, this.#timeoutMs),
       secrets: secretsOf(conversation),
     });
