@@ -226,7 +226,7 @@ describe('the chart', () => {
       const { metadata, spec } = rendered.one('Service', 'operator-hints');
       const [port] = spec.ports;
       expect(spec.clusterIP).toBe('None');
-      expect(envOf('gateway', 'OPERATOR_HINT_URL')).toBe(`http://${metadata.name}.${metadata.namespace}:${port.port}`);
+      expect(envOf('gateway', 'OPERATOR_HINT_URLS')).toBe(`http://${metadata.name}.${metadata.namespace}:${port.port}`);
       // Without an address of its own a Service translates no ports.
       expect(envOf('operator', 'HINT_PORT')).toBe(String(port.port));
       const ports = rendered.one('Deployment', 'operator').spec.template.spec.containers[0].ports;
@@ -245,7 +245,7 @@ describe('the chart', () => {
     expect(JSON.stringify(alone.one('Deployment', 'operator'))).not.toContain('AGENT_SIDE_URL');
     expect(JSON.stringify(alone.one('NetworkPolicy', 'operator'))).not.toContain('hints');
     const elsewhere = await RenderedChart.of(4, { values: { operator: { enabled: false } } });
-    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain('OPERATOR_HINT_URL');
+    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain('OPERATOR_HINT_URLS');
     expect(JSON.stringify(elsewhere.one('NetworkPolicy', 'gateway'))).not.toContain('hints');
   });
 
