@@ -17,9 +17,22 @@ export interface AgentEndpoint {
  */
 export type AgentState = 'unreachable' | 'dormant' | 'ready';
 
+/** Where the agent says that something has happened: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with its session key. */
 export interface AgentWebhook {
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Events that are sent together at the most. */
+  readonly eventBufferSize?: number;
+  /** How long an event waits for others. */
+  readonly flushDelaySeconds?: number;
+  /** How often the same is sent again that was not taken, and after how long. Whole seconds. */
+  readonly retries?: number;
+  readonly retryDelaySeconds?: number;
+  /** What is kept for a receiver that takes nothing; beyond that the oldest events are dropped. */
+  readonly maxQueuedEvents?: number;
+  readonly maxQueuedBytes?: number;
+  /** Of one request, where one event is not more already. */
+  readonly maxBatchBytes?: number;
 }
 
 export interface AgentInit {
@@ -177,6 +190,12 @@ export interface AgentClient {
   ): Promise<{ readonly created: boolean; readonly status: AgentConversation }>;
   /** Undefined: the agent does not know it. */
   conversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<AgentConversation | undefined>;
+  /** Up to 50 of them by one request, in the order of the ids. */
+  conversations(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    options?: AgentCallOptions,
+  ): Promise<readonly (AgentConversation | undefined)[]>;
   /** Starts or continues; running already, or finished: nothing happens. `busy`: too many runs, ask again. */
   run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   /** Waits for the running tool call to end: up to 5 min. */

@@ -16,6 +16,7 @@ export class ClientOfKinds implements AgentClient {
   readonly createConversation: AgentClient['createConversation'] = (endpoint, ...rest) =>
     this.#of(endpoint).createConversation(endpoint, ...rest);
   readonly conversation: AgentClient['conversation'] = (endpoint, ...rest) => this.#of(endpoint).conversation(endpoint, ...rest);
+  readonly conversations: AgentClient['conversations'] = (endpoint, ...rest) => this.#of(endpoint).conversations(endpoint, ...rest);
   readonly run: AgentClient['run'] = (endpoint, ...rest) => this.#of(endpoint).run(endpoint, ...rest);
   readonly pause: AgentClient['pause'] = (endpoint, ...rest) => this.#of(endpoint).pause(endpoint, ...rest);
   readonly interrupt: AgentClient['interrupt'] = (endpoint, ...rest) => this.#of(endpoint).interrupt(endpoint, ...rest);

@@ -1,6 +1,13 @@
 import { createHash, createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto';
 
-type Purpose = 'session' | 'secret' | 'bootstrap';
+type Purpose = 'session' | 'secret' | 'bootstrap' | 'clone';
+
+/** What a ticket opens: one repository, for reading. */
+export interface CloneGrant {
+  readonly provider: string;
+  /** As the conversation names it: owner/name, without `.git`. */
+  readonly repository: string;
+}
 
 /** Enough that guessing is out of the question, and what a random 256 bit key in base64 has at least. */
 const minMasterKeyBytes = 32;
@@ -72,6 +79,27 @@ export class SandboxKeys {
     return accepted;
   }
 
+  /**
+   * What a sandbox shows to the gateway to clone a repository by its owner's credential: `<end in seconds since 1970>.<MAC>`. It opens
+   * nothing else, and nothing later.
+   */
+  cloneTicket(sandboxUid: string, grant: CloneGrant, endMs: number, keyId = this.currentKeyId): string {
+    const end = String(Math.ceil(endMs / 1000));
+    return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), grant, end)}`;
+  }
+
+  /** Whether the ticket is the sandbox's, for this repository, and still good. The time it takes tells nothing about how right it was. */
+  acceptsCloneTicket(sandboxUid: string, grant: CloneGrant, ticket: string, nowMs: number): boolean {
+    const end = /^(\d{1,12})\./.exec(ticket)?.[1] ?? '0';
+    const given = digest(ticket);
+    let accepted = false;
+    for (const keyId of this.#masterKeys.keys()) {
+      const right = `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), grant, end)}`;
+      if (timingSafeEqual(given, digest(right))) accepted = true;
+    }
+    return accepted && nowMs < Number(end) * 1000;
+  }
+
   #derive(sandboxUid: string, purpose: Purpose, keyId: string): string {
     const masterKey = this.#masterKeys.get(keyId);
     if (masterKey === undefined) throw new Error(`the sandbox was made under the master key ${keyId}, which is not among those given`);
@@ -80,6 +108,10 @@ export class SandboxKeys {
     return createHmac('sha256', masterKey).update(`${sandboxUid}/${purpose}`).digest('base64url');
   }
 }
+
+/** A provider is one word, so the parts can't run into each other. */
+const ticketMac = (key: string, { provider, repository }: CloneGrant, end: string): string =>
+  createHmac('sha256', key).update(`${end}/${provider}/${repository}`).digest('base64url');
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 

@@ -14,6 +14,8 @@ import type {
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
+import type { z } from 'zod';
+import { dashedUuid } from '../resources/ids.ts';
 import { AgentError } from './errors.ts';
 import type { AgentAnswer } from './http.ts';
 import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
@@ -21,6 +23,7 @@ import {
   commandResultOf,
   contentOf,
   conversationOf,
+  conversationsOf,
   createBodyOf,
   failureOf,
   llmOf,
@@ -28,6 +31,7 @@ import {
   serverInfoOf,
   uidTag,
   userMessageOf,
+  webhookOf,
 } from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
@@ -49,10 +53,10 @@ const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
 /** The first conversation of a fresh agent takes seconds on a busy machine. */
 const createTimeoutMs = 30_000;
+/** For 7000 calls of a model, which stand in a conversation with 265 bytes each. Many agents are asked at once: no more than that. */
+const read = <T>(answer: z.ZodType<T>) => ({ method: 'GET', answer, maxBodyBytes: 2 * 1024 * 1024 }) as const;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 const maxPageBytes = 4 * 1024 * 1024;
-/** With a few hundred bytes for each model call it has made. */
-const maxConversationBytes = 4 * 1024 * 1024;
 /** Of messages, each of which may be large. */
 const messagesPerPage = 10;
 const conversationsPerPage = 20;
@@ -108,7 +112,7 @@ export class OpenHandsClient implements AgentClient {
           conversations_path: init.conversationsPath,
           bash_events_dir: init.bashEventsDir,
           env: init.env,
-          webhooks: (init.webhooks ?? []).map(({ baseUrl, headers }) => ({ base_url: baseUrl, headers: headers ?? {} })),
+          webhooks: (init.webhooks ?? []).map(webhookOf),
         },
         answer: wire.initStateSchema,
       });
@@ -161,7 +165,7 @@ export class OpenHandsClient implements AgentClient {
       path: '/api/conversations',
       body: createBodyOf(conversation, { withMessage: runs }),
       answer: wire.conversationInfoSchema,
-      maxBodyBytes: maxConversationBytes,
+      maxBodyBytes: maxPageBytes,
       timeoutMs: Math.max(createTimeoutMs, this.#timeoutMs),
       secrets: secretsOf(conversation),
     });
@@ -181,17 +185,17 @@ export class OpenHandsClient implements AgentClient {
 
   async conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {
     try {
-      const { body } = await this.#api.call(endpoint, options, {
-        method: 'GET',
-        path: pathOf(id),
-        answer: wire.conversationInfoSchema,
-        maxBodyBytes: maxConversationBytes,
-      });
+      const { body } = await this.#api.call(endpoint, options, { ...read(wire.conversationInfoSchema), path: pathOf(id) });
       return conversationOf(body, id);
     } catch (error) {
       if (error instanceof AgentError && error.code === 'not-found') return undefined;
       throw error;
     }
+  }
+
+  async conversations(endpoint: AgentEndpoint, ids: readonly string[], options: AgentCallOptions = {}) {
+    const path = `/api/conversations?${ids.map((id) => `ids=${dashedUuid(id)}`).join('&')}`;
+    return conversationsOf((await this.#api.call(endpoint, options, { ...read(wire.conversationListSchema), path })).body, ids);
   }
 
   async run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {

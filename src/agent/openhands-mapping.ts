@@ -11,6 +11,7 @@ import type {
   AgentMetrics,
   AgentServerInfo,
   AgentUserMessage,
+  AgentWebhook,
   NewAgentConversation,
 } from './agent.ts';
 import { AgentError } from './errors.ts';
@@ -71,6 +72,18 @@ export function createBodyOf(conversation: NewAgentConversation, { withMessage }
   };
 }
 
+export const webhookOf = (webhook: AgentWebhook): object => ({
+  base_url: webhook.baseUrl,
+  headers: webhook.headers ?? {},
+  event_buffer_size: webhook.eventBufferSize,
+  flush_delay: webhook.flushDelaySeconds,
+  num_retries: webhook.retries,
+  retry_delay: webhook.retryDelaySeconds,
+  max_queue_size: webhook.maxQueuedEvents,
+  max_queue_bytes: webhook.maxQueuedBytes,
+  max_batch_bytes: webhook.maxBatchBytes,
+});
+
 /** Throws `malformed` for an answer about another conversation. */
 export function conversationOf(info: ConversationInfo, wantedId: string): AgentConversation {
   const status = info.execution_status;
@@ -95,6 +108,18 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
 function llmIn({ agent }: ConversationInfo): AgentConversation['llm'] {
   const model = agent?.llm?.model ?? undefined;
   return model === undefined ? undefined : { model, baseUrl: agent?.llm?.base_url ?? undefined };
+}
+
+/** In the order of the ids that were asked for: which is which follows from that alone where one is unknown. */
+export function conversationsOf(
+  infos: readonly (ConversationInfo | null)[],
+  ids: readonly string[],
+): readonly (AgentConversation | undefined)[] {
+  if (infos.length !== ids.length) throw new AgentError('malformed', 'The agent answered with other conversations.');
+  return ids.map((id, index) => {
+    const info = infos[index];
+    return info === undefined || info === null ? undefined : conversationOf(info, id);
+  });
 }
 
 function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {

@@ -33,6 +33,8 @@ export const conversationInfoSchema = z.object({
 });
 export type ConversationInfo = z.output<typeof conversationInfoSchema>;
 
+export const conversationListSchema = z.array(conversationInfoSchema.nullable());
+
 export const conversationPageSchema = z.object({
   items: z.array(z.object({ id: z.uuid(), execution_status: z.string() })),
   next_page_id: z.string().nullish(),

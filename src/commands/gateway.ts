@@ -11,7 +11,7 @@ import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { sandboxes } from '../resources/sandbox.ts';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { gatewaySettings } from './gateway-settings.ts';
-import { gitDirectory } from './git-directory.ts';
+import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
@@ -43,6 +43,7 @@ export async function gateway(version: string): Promise<void> {
     reflector.start();
     stack.defer(() => reflector.stop());
   }
+  const credentials = gitCredentials(config, runtime);
   const server = createGateway({
     client,
     namespace,
@@ -51,7 +52,7 @@ export async function gateway(version: string): Promise<void> {
     host: config.HOST,
     port: config.PORT,
     ...gatewaySettings(config),
-    ...gitDirectory(config, runtime, stack),
+    ...gitDirectory(config, credentials, runtime, stack),
     drainMs: config.DRAIN_SECONDS * 1000,
     clock: runtime.clock,
     logger,
@@ -68,7 +69,14 @@ export async function gateway(version: string): Promise<void> {
   stack.defer(() => server.close());
   const { port } = await server.listen();
   const agentSide = createAgentSide({
-    ...{ parts: [], sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },
+    ...{
+      parts: [clonePart(config, { credentials, keys, caches }, runtime, stack)],
+      sandboxes: caches.sandboxes,
+      namespace,
+      host: config.HOST,
+      port: config.AGENT_SIDE_PORT,
+      ...runtime,
+    },
     // More than a sandbox that works needs, and few enough that one alone can't take them all.
     maxConnectionsPerAddress: 128,
   });

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { createAgentClient } from '../agent/kinds.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
@@ -10,48 +8,26 @@ import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isAlreadyExists } from '../kube/errors.ts';
 import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
-import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
-import { defaultTemplateName, sandboxTemplates } from '../resources/sandbox-template.ts';
-import { mountedAgentCredentials } from './agent-credentials.ts';
+import { localAgentCredentials, mountedAgentCredentials } from './agent-credentials.ts';
 import { CommandError, systemCodeOf } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { defaultQuota } from './default-quota.ts';
-import { defaultTemplate, referenceAgentImage } from './default-template.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
+import { ensure } from './ensure.ts';
 import { gatewaySettings } from './gateway-settings.ts';
-import { gitDirectory } from './git-directory.ts';
+import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
-import { localAgentCredentials, useLocalModel } from './local-model.ts';
+import { localAgents } from './local-agents.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
 import { createRuntime } from './runtime.ts';
 
 const namespace = 'default';
 const loopback = '127.0.0.1';
-
-/** The bundle beside the program's own, or the source below it. */
-function referenceAgentProgram(programFolder: string): readonly string[] {
-  const program = ['reference-agent.js', 'agent/reference/main.ts']
-    .map((path) => join(programFolder, path))
-    .find((path) => existsSync(path));
-  if (program === undefined) throw new CommandError(`the reference agent is missing in ${programFolder}`);
-  return [process.execPath, program];
-}
-
-/** Only where there is none of its name: afterwards it belongs to whoever edits it. */
-async function ensure<T extends KubeObject>(client: KubeClient, resource: ResourceDefinition<T>, object: NewObject<T>): Promise<void> {
-  try {
-    await client.create(resource, object);
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-  }
-}
-
 /** The first key, kept in the data folder: the one of the last time, unless somebody has revoked it. */
 async function ensureFirstKey(client: KubeClient, folder: DataFolder, owner: string): Promise<string> {
   const known = folder.read('api-key');
@@ -73,11 +49,19 @@ function sandboxOrigins({ SANDBOX_URL_TEMPLATE, PUBLIC_URL }: UpConfig, folder: 
   return { loopbackOrigins: { read: () => folder.read(file), write: (text) => folder.write(file, text) } };
 }
 
-function banner(facts: { url: string; key: string; kubeconfig: string; metricsUrl: string; dataDir: string }): string {
-  const { url, key, kubeconfig, metricsUrl, dataDir } = facts;
-  const message = JSON.stringify({
-    initial_message: { content: [{ type: 'text', text: 'Say hello:\n```sh\necho hello from $(pwd)\n```' }] },
-  });
+interface Facts {
+  readonly url: string;
+  readonly key: string;
+  readonly kubeconfig: string;
+  readonly metricsUrl: string;
+  readonly dataDir: string;
+  /** Lines about the agents. */
+  readonly notes: readonly string[];
+  readonly example: string;
+}
+
+function banner({ url, key, kubeconfig, metricsUrl, dataDir, notes, example }: Facts): string {
+  const message = JSON.stringify({ initial_message: { content: [{ type: 'text', text: example }] } });
   return [
     '',
     `  REST service   ${url}`,
@@ -85,6 +69,7 @@ function banner(facts: { url: string; key: string; kubeconfig: string; metricsUr
     `  kubeconfig     ${kubeconfig}`,
     `  metrics        ${metricsUrl}`,
     `  data           ${dataDir}`,
+    ...notes.map((note) => `  ${note}`),
     '',
     '  Agents run here as local processes of this user, WITHOUT isolation. Give them only work that you would run yourself.',
     '',
@@ -116,21 +101,20 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const { metrics } = runtime;
   const folder = new DataFolder(config.DATA_DIR);
   const keys = localMasterKey(folder);
-  const agentCredentials = localAgentCredentials(config, mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger));
   await using stack = new AsyncDisposableStack();
 
-  const { client, kubeconfig } = await startEmbeddedCluster(
-    {
-      ...runtime,
-      folder,
-      port: config.API_PORT,
-      images: { [referenceAgentImage]: { command: referenceAgentProgram(programFolder) } },
-      passEnv: [],
+  const ended = new AbortController();
+  const stopping = stopped.then(() => ended.abort());
+  const agents = await localAgents({ config, folder, programFolder, environment: process.env, signal: ended.signal }).catch(
+    async (error: unknown) => {
+      if (!ended.signal.aborted) throw error;
+      await stopping;
+      throw new CommandError('stopped before the agent was installed; the next start does it', { cause: error });
     },
-    stack,
   );
-  await ensure(client, sandboxTemplates, defaultTemplate(namespace));
-  await useLocalModel(client, namespace, defaultTemplateName, config);
+
+  const { client, kubeconfig } = await startEmbeddedCluster({ ...runtime, folder, port: config.API_PORT, images: agents.images }, stack);
+  await agents.ensureTemplates(client, namespace);
   await ensure(client, conversationQuotas, defaultQuota(namespace));
   const key = await ensureFirstKey(client, folder, config.OWNER);
 
@@ -143,7 +127,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   }
   await Promise.all(reflectors.map((reflector) => reflector.synced()));
 
-  const agentSide = createAgentSide({ parts: [], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  const credentials = gitCredentials(config, runtime);
+  const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
+  const agentSide = createAgentSide({ parts: [clones], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
@@ -152,8 +138,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({
     ...runtime,
-    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, agentCredentials, namespace, pauseBoundMs },
+    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs },
     agentSide: { url: agentSideUrl, namespace },
+    agentCredentials: localAgentCredentials(process.env['LLM_API_KEY'], mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger)),
   });
   stack.defer(() => operator.stop());
   await operator.start();
@@ -166,11 +153,12 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     host: loopback,
     port: config.PORT,
     ...gatewaySettings(config),
-    ...gitDirectory(config, runtime, stack),
+    ...gitDirectory(config, credentials, runtime, stack),
     clock: runtime.clock,
     logger,
     metrics,
     version,
+    defaultTemplateName: agents.templateName,
     ...sandboxOrigins(config, folder),
   });
   stack.defer(() => gateway.close());
@@ -192,6 +180,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
       kubeconfig,
       metricsUrl: `http://${loopback}:${telemetry.port}/metrics`,
       dataDir: folder.path,
+      notes: await agents.notes(client, namespace),
+      example: agents.example,
     }),
   );
   const signal = await stopped;

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { serving } from './serving.ts';
 import { operating, port, readEnvironment, shared } from './environment.ts';
 
@@ -16,11 +15,12 @@ const schema = z.object({
   /** Of the metrics. */
   METRICS_PORT: port(0),
   DATA_DIR: z.string().default('./.data'),
-  /** Of any OpenAI-compatible service, for the agents of the default template. */
-  LLM_MODEL: z.string().optional(),
-  LLM_BASE_URL: modelBaseUrl().optional(),
-  /** Reaches agents when they are given a conversation, and stands in no environment of theirs. */
-  LLM_API_KEY: z.string().optional(),
+  /** What works in the sandboxes of starts that name no template. */
+  AGENT: z.enum(['reference', 'openhands']).default('reference'),
+  /** Where agents that have to be installed are kept; by default in the data folder. */
+  AGENTS_DIR: z.string().optional(),
+  /** The Python for those that need one: a path, or a name on the PATH. By default the first that will do. */
+  PYTHON: z.string().optional(),
   /** Whom the first key belongs to. */
   OWNER: z.string().default('local'),
 });

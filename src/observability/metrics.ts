@@ -108,6 +108,12 @@ export function createMetrics(registry: Registry = new Registry()) {
       labelNames: ['result'] as const,
       registers,
     }),
+    gitClones: new Counter({
+      name: name('git_clones_total'),
+      help: 'Requests of sandboxes for private repositories, by result: stream (passed on), open (no credential is needed or there), denied, failed.',
+      labelNames: ['result'] as const,
+      registers,
+    }),
     quotaSlots: new Gauge({
       name: name('quota_slots'),
       help: 'Sandboxes as quotas see them: active (they take a slot), waiting (for one), paused (by a quota, to come back).',

@@ -85,6 +85,19 @@ export class SimulatedAgentClient implements AgentClient {
     });
   }
 
+  conversations(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    options: AgentCallOptions = {},
+  ): Promise<readonly (AgentConversation | undefined)[]> {
+    return this.#call('conversations', endpoint, options, callMs, (agent) =>
+      ids.map((id) => {
+        const known = agent.volume.conversations.get(id);
+        return known === undefined ? undefined : agent.viewOf(known);
+      }),
+    );
+  }
+
   run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     return this.#about('run', endpoint, id, options, (agent, conversation) => {
       this.#options.onRun?.(conversation, agent);

@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 
 export interface SeenRequest {
   readonly method: string;
@@ -18,8 +19,10 @@ export interface GitServerOptions {
   readonly port?: number;
   /** What its URL ends with: /scm. */
   readonly prefix?: string;
-  /** Commits, branches and HEAD by the name of the repository. */
-  readonly repositories: Readonly<Record<string, { readonly branches?: readonly string[]; readonly head?: string }>>;
+  /** Commits, branches and HEAD by the name of the repository; or all of another one, by its folder. */
+  readonly repositories: Readonly<
+    Record<string, { readonly branches?: readonly string[]; readonly head?: string; readonly from?: string }>
+  >;
   /** `user:password` of those who may read a repository; a repository that is not here is public. */
   readonly readers?: Readonly<Record<string, readonly string[]>>;
   /** Serve files alone, as any web server does. */
@@ -57,6 +60,8 @@ export class GitServer {
   readonly #server: Server;
   readonly requests: SeenRequest[] = [];
   readonly faults = new Map<string, Fault>();
+  /** What the answers with objects of a repository wait for, once they have begun. */
+  readonly gates = new Map<string, Promise<void>>();
   /** Commit of the first branch, by repository. */
   readonly commits = new Map<string, string>();
   readers: Record<string, readonly string[]>;
@@ -64,8 +69,12 @@ export class GitServer {
   private constructor(options: GitServerOptions) {
     this.#options = options;
     this.readers = { ...options.readers };
-    for (const [name, { branches = ['main'], head = 'main' }] of Object.entries(options.repositories)) {
+    for (const [name, { branches = ['main'], head = 'main', from }] of Object.entries(options.repositories)) {
       const path = join(this.#folder, `${name}.git`);
+      if (from !== undefined) {
+        git(['clone', '--quiet', '--mirror', from, path]);
+        continue;
+      }
       git(['init', '--quiet', '--bare', '--initial-branch', head, path]);
       if (branches.length > 0) {
         const tree = git(['-C', path, 'mktree'], '');
@@ -160,18 +169,30 @@ export class GitServer {
         REQUEST_METHOD: request.method,
         CONTENT_TYPE: request.headers['content-type'],
         CONTENT_LENGTH: request.headers['content-length'],
+        HTTP_CONTENT_ENCODING: request.headers['content-encoding'],
         GIT_PROTOCOL: this.#options.isOld === true || typeof protocol !== 'string' ? '' : protocol,
       },
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     request.pipe(child.stdin);
     child.stdin.on('error', () => undefined);
-    const chunks: Buffer[] = [];
-    child.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-    child.once('close', () => {
-      const output = Buffer.concat(chunks);
-      const end = output.indexOf('\r\n\r\n');
-      const fields = output
+    const name = /^\/(.+)\.git\//.exec(path)?.[1] ?? '';
+    void this.#relay(child.stdout, response, request.method === 'POST' ? this.gates.get(name) : undefined);
+    response.once('close', () => child.kill());
+  }
+
+  /** From CGI to HTTP, as it comes. */
+  async #relay(output: Readable, response: ServerResponse, gate: Promise<void> | undefined): Promise<void> {
+    let head: Buffer | undefined = Buffer.alloc(0);
+    for await (const chunk of output as AsyncIterable<Buffer>) {
+      if (head === undefined) {
+        if (!response.write(chunk)) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+        continue;
+      }
+      head = Buffer.concat([head, chunk]);
+      const end = head.indexOf('\r\n\r\n');
+      if (end < 0) continue;
+      const fields = head
         .toString('latin1', 0, end)
         .split('\r\n')
         .map((line): [string, string] => {
@@ -179,7 +200,11 @@ export class GitServer {
           return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
         });
       const { status = '200', ...headers } = Object.fromEntries(fields);
-      response.writeHead(Number.parseInt(status, 10), headers).end(output.subarray(end + 4));
-    });
+      response.writeHead(Number.parseInt(status, 10), headers);
+      response.write(head.subarray(end + 4));
+      head = undefined;
+      await gate;
+    }
+    response.end();
   }
 }

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { Agent, request, type Dispatcher } from 'undici';
 
 export interface GitRequest {
@@ -24,6 +25,20 @@ export interface GitAnswer {
   /** There was more. */
   readonly isCut: boolean;
   /** Where it came from, after redirects. */
+  readonly url: URL;
+}
+
+export interface GitStreamRequest extends Omit<GitRequest, 'body' | 'maxBodyBytes'> {
+  /** Sent as it comes. */
+  readonly body?: Readable;
+}
+
+export interface GitStream {
+  readonly status: number;
+  readonly headers: Dispatcher.ResponseData['headers'];
+  /** To be read, or destroyed, in any case. */
+  readonly body: Readable;
+  /** Where it comes from, after redirects. */
   readonly url: URL;
 }
 
@@ -94,11 +109,34 @@ export class GitHttp {
       const { location, ...answer } = await this.#sendPersistently({ ...options, url });
       const { status } = answer;
       if (!redirects.has(status)) return answer;
-      if (location === undefined || hops === maxRedirects || options.method !== 'GET') throw new GitHostError('redirect', { status });
-      const next = URL.canParse(location, url.href) ? new URL(location, url) : undefined;
-      if (next?.pathname.endsWith(options.ending) !== true || !isBelow(next, options.within))
-        throw new GitHostError('redirect', { status });
-      url = next;
+      if (hops === maxRedirects || options.method !== 'GET') throw new GitHostError('redirect', { status });
+      url = redirected(url, location, options, status);
+    }
+  }
+
+  /** Any answer whose body is still to come; what it takes the caller bounds by the signal. Throws `GitHostError` where there is none. */
+  async open(options: GitStreamRequest): Promise<GitStream> {
+    const { method, headers, body = null, authorization, signal } = options;
+    let { url } = options;
+    for (let hops = 0; ; hops++) {
+      const response = await request(withoutUser(url), {
+        dispatcher: this.#dispatcher,
+        method,
+        headers: headersOf(headers, authorization),
+        body,
+        signal,
+      }).catch((error: unknown) => {
+        throw hostError(error, signal);
+      });
+      // An error of the signal has to find somebody, also when nobody reads any more.
+      response.body.on('error', () => undefined);
+      const { statusCode: status } = response;
+      if (!redirects.has(status)) return { status, headers: response.headers, body: response.body, url };
+      response.body.destroy();
+      const { location } = response.headers;
+      // What was sent can't be sent again.
+      if (hops === maxRedirects || method !== 'GET') throw new GitHostError('redirect', { status });
+      url = redirected(url, typeof location === 'string' ? location : undefined, options, status);
     }
   }
 
@@ -123,7 +161,7 @@ export class GitHttp {
     const response = await request(withoutUser(url), {
       dispatcher: this.#dispatcher,
       method,
-      headers: { accept: '*/*', 'user-agent': userAgent, ...headers, ...(authorization === undefined ? {} : { authorization }) },
+      headers: headersOf(headers, authorization),
       body: body ?? null,
       signal,
     });
@@ -140,6 +178,24 @@ export class GitHttp {
       isCut: content.length >= limit,
     };
   }
+}
+
+const headersOf = (headers: GitRequest['headers'], authorization: string | undefined): Record<string, string> => ({
+  accept: '*/*',
+  'user-agent': userAgent,
+  ...headers,
+  ...(authorization === undefined ? {} : { authorization }),
+});
+
+function redirected(
+  from: URL,
+  location: string | undefined,
+  { ending, within }: Pick<GitRequest, 'ending' | 'within'>,
+  status: number,
+): URL {
+  const next = location !== undefined && URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+  if (next?.pathname.endsWith(ending) !== true || !isBelow(next, within)) throw new GitHostError('redirect', { status });
+  return next;
 }
 
 /** Of the same origin, and not above the path. */

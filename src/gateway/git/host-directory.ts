@@ -3,10 +3,11 @@ import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { repository as repositorySchema } from '../v1/schemas.ts';
-import { credentialIn, type GitCredential, type GitCredentials } from './credentials.ts';
+import type { GitCredential, GitCredentials } from './credentials.ts';
 import type { GitAccess, GitBranch, GitDirectory, GitRepository, GitSearch } from './directory.ts';
 import { ExpiringCache } from './expiring-cache.ts';
 import { GitHttp } from './git-http.ts';
+import { hostsOf, repositoryUrl, type Host } from './hosts.ts';
 import { ask, type Finding, type Listed } from './questions.ts';
 import { likelyBranch, repositoryTyped, typedNames, type GitHosts } from './typed-names.ts';
 
@@ -19,13 +20,6 @@ export interface HostDirectoryOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
-}
-
-interface Host {
-  readonly provider: string;
-  readonly url: URL;
-  /** A user in the URL itself: for owners without another credential. */
-  readonly credential: GitCredential | undefined;
 }
 
 interface Knowledge {
@@ -176,11 +170,10 @@ export class HostDirectory implements GitDirectory {
     this.#findings.set(withRefs, finding, goodForMs[isIncomplete ? 'unknown' : finding.access], bytesOf(finding));
   }
 
-  #askHost({ url: within }: Host, repository: string, credential: GitCredential | undefined, wantsRefs: boolean): Promise<Finding> {
-    const path = repository.split('/').map(encodeURIComponent).join('/');
+  #askHost(host: Host, repository: string, credential: GitCredential | undefined, wantsRefs: boolean): Promise<Finding> {
     const signal = AbortSignal.timeout(this.#timeoutMs);
-    const url = new URL(`${within.pathname.replace(/\/+$/, '')}/${path}.git`, within);
-    return ask(this.#http, { repository: url, within, authorization: credential?.authorization, wantsRefs, signal });
+    const question = { repository: repositoryUrl(host, repository), within: host.url, wantsRefs, signal };
+    return ask(this.#http, { ...question, authorization: credential?.authorization });
   }
 
   /** Says what changes for everybody, without a word of where the host is. */
@@ -199,21 +192,6 @@ export class HostDirectory implements GitDirectory {
     }
   }
 }
-
-const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
-  new Map(
-    Object.entries(hosts).flatMap(([provider, base]) => {
-      const url = new URL(base);
-      // Folders are for whoever clones to look at: they are on the sandbox's side.
-      if (url.protocol !== 'http:' && url.protocol !== 'https:') return [];
-      const credential = credentialIn(url);
-      url.username = '';
-      url.password = '';
-      url.search = '';
-      url.hash = '';
-      return [[provider, { provider, url, credential }]];
-    }),
-  );
 
 /** One that is called exactly so first, then the default branch. */
 function matching({ branches, defaultBranch }: Listed, { query, limit }: GitSearch): readonly GitBranch[] {

@@ -27,6 +27,7 @@ export const gatewayIndexers = {
   conversations: {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
     restId: (conversation) => [inNamespace(conversation.metadata.namespace, conversationIdOf(conversation))],
+    sandboxName: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [inNamespace(metadata.namespace, status.sandboxName)]),
     parent: ({ metadata, spec }) => (spec.parent === undefined ? [] : [inNamespace(metadata.namespace, spec.parent)]),
   },
   sandboxes: { owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)] },

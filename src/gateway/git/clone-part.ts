@@ -1,0 +1,213 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Transform, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
+import { sleep, type Clock } from '../../kube/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Conversation } from '../../resources/conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { AgentSideCall, AgentSidePart } from '../agent-side/part.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { inNamespace, type Cache } from '../lookup/cache.ts';
+import { IdleTimer } from '../proxy/idle-timer.ts';
+import { CloneSlots, type CloneSlotsOptions } from './clone-slots.ts';
+import type { GitStream } from './git-http.ts';
+import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
+
+export interface CloneLimits extends CloneSlotsOptions {
+  /** How long nothing may come from the host, or be taken by the sandbox. */
+  readonly idleMs: number;
+  /** Of one request, in all. */
+  readonly totalMs: number;
+  /** Of what the sandbox sends. */
+  readonly maxBodyBytes: number;
+}
+
+export interface ClonePartOptions {
+  readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
+  readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket'>;
+  /** With the index `sandboxName` of `gatewayIndexers`. */
+  readonly conversations: Cache<Conversation>;
+  /** The provider where a conversation names none. */
+  readonly defaultProvider: string | undefined;
+  /** What differs from the defaults. */
+  readonly limits?: Partial<CloneLimits>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+const defaults: CloneLimits = {
+  max: 128,
+  maxPerSandbox: 4,
+  maxWaiting: 1000,
+  idleMs: 120_000,
+  totalMs: 3_600_000,
+  maxBodyBytes: 16 * 1024 * 1024,
+};
+
+type Service = 'refs' | 'pack' | 'push';
+
+/** How far behind the operator's word the cache may be. */
+const cacheLagMs = 5_000;
+const cacheLookMs = 50;
+/** What of the client's request is the host's business, and the other way round. */
+const passedOn = ['accept', 'accept-encoding', 'content-encoding', 'content-length', 'content-type', 'git-protocol'] as const;
+const passedBack = ['content-encoding', 'content-type'] as const;
+
+/**
+ * Private repositories for sandboxes, to read: what a host wants to see for it stays here. A ticket opens one repository to one sandbox,
+ * and only while the operator prepares it there. 404 says that the sandbox does not need us for it.
+ */
+export class ClonePart implements AgentSidePart {
+  readonly name = 'git';
+  readonly #options: ClonePartOptions;
+  readonly #limits: CloneLimits;
+  readonly #slots: CloneSlots;
+
+  constructor(options: ClonePartOptions) {
+    this.#options = options;
+    this.#limits = { ...defaults, ...options.limits };
+    this.#slots = new CloneSlots(this.#limits);
+  }
+
+  async handle(call: AgentSideCall): Promise<void> {
+    const asked = askedIn(call);
+    if (asked === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
+    const { grant, service } = asked;
+    const sandbox = this.#holder(call, grant);
+    if (sandbox === undefined || !(await this.#isPreparing(sandbox, grant, call.signal))) {
+      throw new ProblemError('clone-ticket-refused', 'The ticket is not good for this, or not any more.');
+    }
+    if (service === 'push') throw new ProblemError('clone-ticket-refused', 'The ticket is for reading.');
+    const release = await this.#slots.take(sandbox.metadata.uid, call.signal);
+    try {
+      await this.#pass(call, sandbox, grant, service);
+    } finally {
+      release();
+    }
+  }
+
+  /** The sandbox, if the ticket is its own. An unknown one takes as long as a known one. */
+  #holder({ request, sandbox }: AgentSideCall, grant: CloneGrant): Sandbox | undefined {
+    const { keys, clock } = this.#options;
+    const ticket = /^Bearer (\S{1,256})$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+    const isGood = keys.acceptsCloneTicket(sandbox?.metadata.uid ?? 'nobody', grant, ticket, clock.now());
+    return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
+  }
+
+  /** Ends a ticket's life with the step that it was made for, long before its own end. */
+  async #isPreparing({ metadata, spec }: Sandbox, { provider, repository }: CloneGrant, signal: AbortSignal): Promise<boolean> {
+    const { conversations, clock, defaultProvider } = this.#options;
+    const lateMs = clock.monotonic() + cacheLagMs;
+    const isIt = (conversation: Conversation): boolean =>
+      conversation.spec.owner === spec.owner &&
+      conversation.status?.sandboxUID === metadata.uid &&
+      conversation.status.start?.status === 'PREPARING_REPOSITORY' &&
+      conversation.spec.repository?.name === repository &&
+      (conversation.spec.repository.provider ?? defaultProvider) === provider;
+    for (;;) {
+      if (conversations.store.byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name)).some(isIt)) return true;
+      if (clock.monotonic() >= lateMs) return false;
+      await sleep(clock, cacheLookMs, signal);
+    }
+  }
+
+  async #pass(call: AgentSideCall, sandbox: Sandbox, grant: CloneGrant, service: 'refs' | 'pack'): Promise<void> {
+    const { host, clock, logger, metrics } = this.#options;
+    const { idleMs, totalMs, maxBodyBytes } = this.#limits;
+    const { request, response } = call;
+    const late = new AbortController();
+    const idle = new IdleTimer({ clock, idleMs, onIdle: () => late.abort(new Error('nothing has moved for too long')) });
+    const total = clock.after(totalMs, () => late.abort(new Error('it has taken too long')));
+    const signal = AbortSignal.any([call.signal, late.signal]);
+    const touch = () => idle.touch();
+    try {
+      const wanted: Wanted = { owner: sandbox.spec.owner, ...grant, headers: headersOf(request), signal };
+      const answer = await (service === 'refs' ? host.refs(wanted) : host.pack(wanted, bodyOf(request, touch, maxBodyBytes, signal)));
+      metrics.gitClones.inc({ result: answer.kind });
+      if (answer.kind === 'stream') await send(response, answer.stream, touch, signal);
+      else refuse(response, answer);
+    } catch (error) {
+      if (!signal.aborted && !response.headersSent) throw error;
+      logger.info('a clone was cut off', { sandbox: sandbox.metadata.name, error });
+      response.destroy();
+    } finally {
+      idle.stop();
+      total.cancel();
+    }
+  }
+}
+
+/** `{provider}/{owner}/{name}.git/info/refs` and its like; undefined for everything else. */
+function askedIn({
+  request: { method },
+  path,
+  query,
+}: AgentSideCall): { readonly grant: CloneGrant; readonly service: Service } | undefined {
+  const [provider = '', ...rest] = path;
+  const end = rest.findLastIndex((segment) => segment.endsWith('.git'));
+  const repository = rest
+    .slice(0, end + 1)
+    .join('/')
+    .slice(0, -'.git'.length);
+  if (end < 1 || repository === '') return undefined;
+  const grant = { provider, repository };
+  const what = rest.slice(end + 1).join('/');
+  const service =
+    what === 'info/refs' && method === 'GET' ? query.get('service') : method === 'POST' && query.size === 0 ? what : undefined;
+  if (service === 'git-receive-pack') return { grant, service: 'push' };
+  if (service !== 'git-upload-pack') return undefined;
+  return { grant, service: what === 'info/refs' ? 'refs' : 'pack' };
+}
+
+const headersOf = ({ headers }: IncomingMessage): Record<string, string> =>
+  Object.fromEntries(
+    passedOn.flatMap((name) => {
+      const value = headers[name];
+      return typeof value === 'string' ? [[name, value]] : [];
+    }),
+  );
+
+async function send(response: ServerResponse, { headers, body }: GitStream, touch: () => void, signal: AbortSignal): Promise<void> {
+  response.statusCode = 200;
+  response.setHeader('cache-control', 'no-store');
+  for (const name of passedBack) {
+    const value = headers[name];
+    if (typeof value === 'string') response.setHeader(name, value);
+  }
+  await pipeline(body, measured(touch, Number.POSITIVE_INFINITY), response, { signal });
+}
+
+/** As text, which git shows to people. */
+function refuse(response: ServerResponse, answer: Exclude<HostAnswer, { readonly kind: 'stream' }>): void {
+  const [status, text] = refusals[answer.kind];
+  response.writeHead(status, { 'content-type': 'text/plain', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+  response.end(`${text}${answer.kind === 'failed' ? `: ${answer.reason}` : ''}\n`);
+}
+
+const refusals = {
+  open: [404, 'Ask the git host itself'],
+  denied: [403, 'There is no such repository, or the credential of its owner does not open it'],
+  failed: [502, 'The git host can not be asked'],
+} as const;
+
+function bodyOf(request: IncomingMessage, touch: () => void, maxBytes: number, signal: AbortSignal): Readable {
+  const body = measured(touch, maxBytes);
+  // Whoever reads the body sees the error.
+  pipeline(request, body, { signal }).catch(() => undefined);
+  return body;
+}
+
+function measured(touch: () => void, maxBytes: number): Transform {
+  let bytes = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      touch();
+      bytes += chunk.length;
+      if (bytes > maxBytes) done(new ProblemError('body-too-large', 'The request is too large.'));
+      else done(null, chunk);
+    },
+  });
+}
