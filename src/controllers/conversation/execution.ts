@@ -85,6 +85,8 @@ const metricsOf = (agent: AgentConversation) =>
  * after it has come back what it says of a run that was cut.
  */
 const staleMs = 1_500;
+/** Beyond that, an agent's clock or its word is wrong, and what it says of the future is not stored. */
+const clocksDifferMs = 60_000;
 
 /** What follows from the agent's own word, given in `agentRun` or later. `runRequested`: its owner wants also what they have cut to go on. */
 export function withAgentState(
@@ -115,8 +117,8 @@ export function withAgentState(
     agentRun,
     ...(kept === undefined ? {} : { interruption: kept }),
     ...(detail === undefined ? {} : { executionDetail: detail }),
-    ...(agent.title === undefined ? {} : { title: agent.title.slice(0, 200) }),
-    ...(agent.updatedAt === undefined ? {} : { lastActivityTime: agent.updatedAt }),
+    ...(agent.title === undefined ? {} : { title: agent.title }),
+    ...(agent.updatedAt === undefined || Date.parse(agent.updatedAt) > nowMs + clocksDifferMs ? {} : { lastActivityTime: agent.updatedAt }),
     ...metricsOf(agent),
   });
   const cameBack = Date.parse(stops.activeSince ?? '');

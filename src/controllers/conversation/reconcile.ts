@@ -184,7 +184,7 @@ export class ConversationReconciler {
         ));
       } else {
         const said = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`;
-        const executionDetail = (await this.#configurations.shown(said, scope.stored)).slice(0, 2048);
+        const executionDetail = await this.#configurations.shown(said, scope.stored);
         scope.status = { ...observed, executionDetail };
       }
     }
