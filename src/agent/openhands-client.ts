@@ -40,6 +40,10 @@ export interface OpenHandsClientOptions {
   readonly timeoutMs?: number;
   /** Milliseconds that calls may take which wait for a running tool call, 300 000 by default. */
   readonly slowTimeoutMs?: number;
+  /** Milliseconds that the first conversation of a fresh agent may take, 30 000 by default: on a busy machine it takes seconds. */
+  readonly createTimeoutMs?: number;
+  /** Milliseconds that a command's answer may take beyond the command's own time, 5000 by default. */
+  readonly commandSlackMs?: number;
   /** Milliseconds to connect, 3000 by default. */
   readonly connectTimeoutMs?: number;
   /** Milliseconds that an idle connection is kept, 3000 by default: less than the agent keeps it. */
@@ -51,8 +55,6 @@ export interface OpenHandsClientOptions {
 /** A conversation younger than this may still get its first message from the call that created it. */
 const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
-/** The first conversation of a fresh agent takes seconds on a busy machine. */
-const createTimeoutMs = 30_000;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 const maxPageBytes = 4 * 1024 * 1024;
 /** With 265 bytes for each model call it has made: 7000 of them. Many agents are asked at once, so no more than that. */
@@ -66,11 +68,15 @@ export class OpenHandsClient implements AgentClient {
   readonly #api: OpenHandsApi;
   readonly #timeoutMs: number;
   readonly #slowTimeoutMs: number;
+  readonly #createTimeoutMs: number;
+  readonly #commandSlackMs: number;
   readonly #monotonic: () => number;
 
   constructor({
     timeoutMs = 10_000,
     slowTimeoutMs = 300_000,
+    createTimeoutMs = 30_000,
+    commandSlackMs = 5000,
     connectTimeoutMs = 3000,
     keepAliveMs,
     monotonic = () => performance.now(),
@@ -78,6 +84,8 @@ export class OpenHandsClient implements AgentClient {
     this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs, keepAliveMs });
     this.#timeoutMs = timeoutMs;
     this.#slowTimeoutMs = slowTimeoutMs;
+    this.#createTimeoutMs = createTimeoutMs;
+    this.#commandSlackMs = commandSlackMs;
     this.#monotonic = monotonic;
   }
 
@@ -131,7 +139,7 @@ export class OpenHandsClient implements AgentClient {
       path: '/api/bash/execute_bash_command',
       body: { command: command.command, cwd: command.cwd, timeout: command.timeoutSeconds },
       answer: wire.commandOutputSchema,
-      timeoutMs: (command.timeoutSeconds + 5) * 1000,
+      timeoutMs: command.timeoutSeconds * 1000 + this.#commandSlackMs,
       maxBodyBytes: maxCommandAnswerBytes,
     });
     return commandResultOf(body, { tookMs: this.#monotonic() - startedMs, timeoutSeconds: command.timeoutSeconds });
@@ -166,7 +174,7 @@ export class OpenHandsClient implements AgentClient {
       body: createBodyOf(conversation, { withMessage: runs }),
       answer: wire.conversationInfoSchema,
       maxBodyBytes: maxPageBytes,
-      timeoutMs: Math.max(createTimeoutMs, this.#timeoutMs),
+      timeoutMs: this.#createTimeoutMs,
       secrets: secretsOf(conversation),
     });
     const created = answer.status === 201;

@@ -66,8 +66,8 @@ export const stateUpdatesSchema = pageOf(z.object({ key: z.string().nullish(), v
 export const messageEventsSchema = pageOf(
   z.object({
     // They are stored for as long as a message is on its way.
-    id: z.string().min(1).max(128),
-    timestamp: z.string().min(1).max(64),
+    id: z.string().regex(/^[\x21-\x7e]{1,128}$/),
+    timestamp: z.string().regex(/^[\x21-\x7e]{1,64}$/),
     llm_message: z.object({ content: z.array(z.object({ type: z.string(), text: z.string().nullish() })) }),
   }),
 );

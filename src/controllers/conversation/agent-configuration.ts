@@ -1,10 +1,14 @@
 import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
+import { plainText } from '../../agent/plain-text.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Conversation } from '../../resources/conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
+
+/** As much as a status has room for. */
+const longestDetail = 2048;
 
 /** What a conversation's agent is told of how it should work. Holds a secret: the model's API key. */
 export type AgentConfiguration = Pick<NewAgentConversation, 'llm' | 'tools' | 'confirmationPolicy' | 'maxIterations'>;
@@ -56,7 +60,7 @@ export class AgentConfigurations {
   /** A text of the agent's as it may be stored and shown: model hosts like to repeat the key that they refuse. */
   async shown(text: string, conversation: Conversation): Promise<string> {
     const key = await this.#key(conversation);
-    return key === undefined ? text : withoutSecrets(text, [key]);
+    return plainText(key === undefined ? text : withoutSecrets(text, [key]), longestDetail);
   }
 
   #given({ metadata, spec }: Conversation): Partial<SandboxTemplate['spec']['agent']> {

@@ -85,10 +85,13 @@ const metricsOf = (agent: AgentConversation) =>
         },
       };
 
+/** Beyond that, an agent's clock or its word is wrong, and what it says of the future is not stored. */
+const clocksDifferMs = 60_000;
+
 /** What an agent says besides its status. */
-export const newsOf = (agent: AgentConversation) => ({
-  ...(agent.title === undefined ? {} : { title: agent.title.slice(0, 200) }),
-  ...(agent.updatedAt === undefined ? {} : { lastActivityTime: agent.updatedAt }),
+export const newsOf = (agent: AgentConversation, nowMs: number) => ({
+  ...(agent.title === undefined ? {} : { title: agent.title }),
+  ...(agent.updatedAt === undefined || Date.parse(agent.updatedAt) > nowMs + clocksDifferMs ? {} : { lastActivityTime: agent.updatedAt }),
   ...metricsOf(agent),
 });
 
@@ -139,7 +142,7 @@ export function withAgentState(
     agentRun,
     ...(kept === undefined ? {} : { interruption: kept }),
     ...(detail === undefined ? {} : { executionDetail: detail }),
-    ...newsOf(agent),
+    ...newsOf(agent, nowMs),
   });
   const asReported = (kept?: InterruptedRun): ExecutionDecision => {
     if (agent.executionStatus === undefined)

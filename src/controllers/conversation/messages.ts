@@ -108,8 +108,8 @@ export function withFirstMessage(
   const { executionStatus } = state;
   const begins = message?.run === true && (executionStatus === 'idle' || executionStatus === 'running');
   if (!created) return begins && executionStatus === 'idle' ? { ...status, messages: { told: 0, toldAt: now, runPending: true } } : status;
-  if (!begins) return { ...status, ...newsOf(state), agentRun, executionStatus: executionStatus ?? 'idle' };
-  return { ...status, ...newsOf(state), agentRun, executionStatus: 'running', messages: { told: 0, toldAt: now } };
+  if (!begins) return { ...status, ...newsOf(state, Date.parse(now)), agentRun, executionStatus: executionStatus ?? 'idle' };
+  return { ...status, ...newsOf(state, Date.parse(now)), agentRun, executionStatus: 'running', messages: { told: 0, toldAt: now } };
 }
 
 /** It is known that the agent has not got it. */

@@ -1,3 +1,4 @@
+import { plainText } from '../../agent/plain-text.ts';
 import type { Conversation, ConversationStatus, StartState, StartStatus } from '../../resources/conversation.ts';
 
 /** Stable codes of what makes a start fail, beside those of its sandbox; docs/reasons.md explains each. */
@@ -39,7 +40,7 @@ export function withTransition(status: ConversationStatus, next: StartStatus, ti
 }
 
 export function withFailure(status: ConversationStatus, failure: StartFailure, time: string): ConversationStatus {
-  const error = failure.message.slice(0, longestError);
+  const error = plainText(failure.message, longestError);
   const failed = withTransition(status, 'ERROR', time, error);
   return { ...failed, start: { ...startOf(failed), errorCode: failure.code, error } };
 }

@@ -52,6 +52,20 @@ export class HostileAgent {
     };
   }
 
+  /** Says this byte by byte. */
+  answerSlowly(text: string, everyMs: number): void {
+    this.say = (socket) => {
+      const bytes = Buffer.from(text, 'latin1');
+      let said = 0;
+      const timer = setInterval(() => {
+        socket.write(bytes.subarray(said, said + 1));
+        said += 1;
+        if (said >= bytes.length) clearInterval(timer);
+      }, everyMs);
+      socket.once('close', () => clearInterval(timer));
+    };
+  }
+
   /** Says this again and again, as fast as it is taken. */
   answerWithout(end: string, start = ''): void {
     this.say = (socket) => {
