@@ -42,6 +42,8 @@ export interface OpenHandsClientOptions {
   readonly slowTimeoutMs?: number;
   /** Milliseconds to connect, 3000 by default. */
   readonly connectTimeoutMs?: number;
+  /** Milliseconds that an idle connection is kept, 3000 by default: less than the agent keeps it. */
+  readonly keepAliveMs?: number;
   /** Milliseconds on any clock that does not jump. */
   readonly monotonic?: () => number;
 }
@@ -70,9 +72,10 @@ export class OpenHandsClient implements AgentClient {
     timeoutMs = 10_000,
     slowTimeoutMs = 300_000,
     connectTimeoutMs = 3000,
+    keepAliveMs,
     monotonic = () => performance.now(),
   }: OpenHandsClientOptions = {}) {
-    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
+    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs, keepAliveMs });
     this.#timeoutMs = timeoutMs;
     this.#slowTimeoutMs = slowTimeoutMs;
     this.#monotonic = monotonic;

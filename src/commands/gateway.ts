@@ -70,15 +70,14 @@ export async function gateway(version: string): Promise<void> {
   });
   stack.defer(() => server.close());
   const { port } = await server.listen();
-  const { OPERATOR_HINT_URL: operatorUrl } = config;
-  const hints = operatorUrl === undefined ? undefined : new HintSender({ url: operatorUrl, key: () => keys.hintKey(), ...runtime });
-  stack.defer(() => hints?.close());
-  await hints?.open();
+  const hints = new HintSender({ urls: config.OPERATOR_HINT_URLS, key: () => keys.hintKey(), ...runtime });
+  stack.defer(() => hints.close());
+  await hints.open();
   const agentSide = createAgentSide({
     ...{
       parts: [
         clonePart(config, { credentials, keys, caches }, runtime, stack),
-        webhooks({ keys, tell: (hint) => hints?.tell(hint), clock: runtime.clock, metrics: runtime.metrics }),
+        webhooks({ keys, tell: (hint) => hints.tell(hint), clock: runtime.clock, metrics: runtime.metrics }),
       ],
       sandboxes: caches.sandboxes,
       namespace,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, flag, httpUrl, operating, port, readEnvironment, seconds, shared } from './environment.ts';
+import { count, flag, httpUrl, listOf, operating, port, readEnvironment, seconds, shared } from './environment.ts';
 import { serving } from './serving.ts';
 
 const cluster = {
@@ -49,8 +49,8 @@ const gatewaySchema = z.object({
   PORT: port(3000),
   /** Of what sandboxes may reach, and nobody else has to. */
   AGENT_SIDE_PORT: port(3001),
-  /** Where the operators listen for what agents hint, by a name for all of them; absent: they find out by polling. */
-  OPERATOR_HINT_URL: httpUrl.optional(),
+  /** Where the operators listen for what agents hint: a name for all of them, or several URLs. By default they find out by polling. */
+  OPERATOR_HINT_URLS: listOf((text) => httpUrl.safeParse(text).success, 'must be an http or https URL'),
   /** Requests to agents and WebSockets at once: of one sandbox, and of all. */
   PROXY_CONNECTIONS_PER_SANDBOX: count(256),
   PROXY_CONNECTIONS: count(10_000),

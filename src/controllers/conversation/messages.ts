@@ -164,6 +164,8 @@ export function sinceMessage(
 export function runOf({ messages }: ConversationStatus, { executionStatus }: AgentConversation, nowMs: number): 'run' | 'later' | 'none' {
   if (messages?.runPending !== true) return 'none';
   if (executionStatus === 'idle') return 'run';
+  // To be told to run would be a confirmation. Once that is given it runs by itself, and once it is refused it is idle.
+  if (executionStatus === 'waiting_for_confirmation') return 'later';
   // Only what has just been stored is `idle`. Anything else has happened since, and may be what somebody wants.
   return isYoung(messages, nowMs) ? 'later' : 'none';
 }

@@ -140,7 +140,7 @@ export class SandboxReconciler {
     // The start deadline counts from here, also where nothing can be created and so nothing more be said.
     const { startingSince = isoTime(clock) } = status;
     // Not the template's word of later: its pod speaks this protocol from now on.
-    const agentKind = status.agentKind ?? (scope.template === undefined ? undefined : agentKindOf(scope.template));
+    const agentKind = scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
     const reserved = { ...status, masterKeyId, startingSince, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
     scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
     scope.reserved = true;
@@ -295,7 +295,7 @@ export class SandboxReconciler {
   }
 
   #observed({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
-    const agentPort = template === undefined ? sandbox.status?.agentPort : agentPortOf(template);
+    const agentPort = template === undefined ? sandbox.status?.agentPort : agentPortOf(sandbox, template);
     return {
       agentPort,
       ...(pod === undefined ? {} : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),

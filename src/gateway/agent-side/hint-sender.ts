@@ -6,8 +6,8 @@ import type { Clock, Timer } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 
 export interface HintSenderOptions {
-  /** Of all operators: their name is looked up again and again, and each address is told. */
-  readonly url: string;
+  /** Of all operators, without a path: a name is looked up again and again, and each address is told. */
+  readonly urls: readonly string[];
   /** What operators know us by. */
   readonly key: () => string;
   readonly clock: Clock;
@@ -38,16 +38,16 @@ interface Target {
 /** Passes hints on to every operator, of which the leader acts. Nothing is kept, repeated or waited for: agents are polled all the same. */
 export class HintSender {
   readonly #options: HintSenderOptions;
-  readonly #url: URL;
+  readonly #urls: readonly URL[];
   readonly #dispatcher: Dispatcher = new Agent({ connect: { timeout: answerMs }, connections: 1, pipelining: 1 });
   readonly #closing = new AbortController();
   #targets = new Map<string, Target>();
   #timer: Timer | undefined;
-  #isUnknown = false;
+  readonly #unknown = new Set<string>();
 
   constructor(options: HintSenderOptions) {
     this.#options = options;
-    this.#url = new URL(options.url);
+    this.#urls = options.urls.map((url) => new URL(url));
   }
 
   /** Resolves when the operators have been looked up for the first time, in vain or not. */
@@ -74,22 +74,24 @@ export class HintSender {
   }
 
   async #refresh(): Promise<void> {
-    const { clock, resolve = systemLookup, logger } = this.#options;
-    const { protocol, hostname, port } = this.#url;
+    const { clock } = this.#options;
+    const found = await Promise.all(this.#urls.map((url) => this.#originsOf(url)));
+    this.#targets = new Map(found.flat().map((origin) => [origin, this.#targets.get(origin) ?? newTarget(origin)]));
+    if (!this.#closing.signal.aborted) this.#timer = clock.after(refreshMs, () => void this.#refresh());
+  }
+
+  async #originsOf({ protocol, hostname, port }: URL): Promise<readonly string[]> {
+    const { resolve = systemLookup, logger } = this.#options;
     try {
       const addresses = await resolve(hostname.replace(/^\[|\]$/g, ''));
-      const origins = addresses.map(
-        (address) => `${protocol}//${isIPv6(address) ? `[${address}]` : address}${port === '' ? '' : `:${port}`}`,
-      );
-      this.#targets = new Map(origins.map((origin) => [origin, this.#targets.get(origin) ?? newTarget(origin)]));
-      this.#isUnknown = false;
+      this.#unknown.delete(hostname);
+      return addresses.map((address) => `${protocol}//${isIPv6(address) ? `[${address}]` : address}${port === '' ? '' : `:${port}`}`);
     } catch (error) {
       // While no operator is there, a headless Service has no addresses, and its name may not be known.
-      if (!this.#isUnknown) logger.warn('Operators can not be found; agents are polled only', { host: hostname, error });
-      this.#isUnknown = true;
-      this.#targets = new Map();
+      if (!this.#unknown.has(hostname)) logger.warn('Operators can not be found; agents are polled only', { host: hostname, error });
+      this.#unknown.add(hostname);
+      return [];
     }
-    if (!this.#closing.signal.aborted) this.#timer = clock.after(refreshMs, () => void this.#refresh());
   }
 
   async #pump(target: Target): Promise<void> {

@@ -226,7 +226,7 @@ describe('the chart', () => {
       const { metadata, spec } = rendered.one('Service', 'operator-hints');
       const [port] = spec.ports;
       expect(spec.clusterIP).toBe('None');
-      expect(envOf('gateway', 'OPERATOR_HINT_URL')).toBe(`http://${metadata.name}.${metadata.namespace}:${port.port}`);
+      expect(envOf('gateway', 'OPERATOR_HINT_URLS')).toBe(`http://${metadata.name}.${metadata.namespace}:${port.port}`);
       // Without an address of its own a Service translates no ports.
       expect(envOf('operator', 'HINT_PORT')).toBe(String(port.port));
       const ports = rendered.one('Deployment', 'operator').spec.template.spec.containers[0].ports;
@@ -245,7 +245,7 @@ describe('the chart', () => {
     expect(JSON.stringify(alone.one('Deployment', 'operator'))).not.toContain('AGENT_SIDE_URL');
     expect(JSON.stringify(alone.one('NetworkPolicy', 'operator'))).not.toContain('hints');
     const elsewhere = await RenderedChart.of(4, { values: { operator: { enabled: false } } });
-    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain('OPERATOR_HINT_URL');
+    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain('OPERATOR_HINT_URLS');
     expect(JSON.stringify(elsewhere.one('NetworkPolicy', 'gateway'))).not.toContain('hints');
   });
 
@@ -310,6 +310,32 @@ describe('the chart', () => {
     expect(JSON.stringify(podOf('-operator'))).not.toContain(volume.name);
     expect(readGatewayConfig(chart.environment('gateway')).GIT_CREDENTIALS_DIR).toBeUndefined();
     expect(chart.one('Deployment', 'gateway').spec.template.spec.volumes).toHaveLength(1);
+  });
+
+  it('mounts the keys of models in the operator only, from a Secret that it has no right to read', () => {
+    const podOf = (component: string): Body => full.one('Deployment', component).spec.template.spec;
+    const { volumes, containers } = podOf('-operator');
+    const volume = volumes.find(({ secret }: Body) => secret.secretName === 'models');
+    const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
+    expect(mount).toMatchObject({ readOnly: true, mountPath: readOperatorConfig(full.environment('operator')).AGENT_CREDENTIALS_DIR });
+    expect(JSON.stringify(podOf('-gateway'))).not.toContain(volume.name);
+    expect(readOperatorConfig(chart.environment('operator')).AGENT_CREDENTIALS_DIR).toBeUndefined();
+    expect(chart.one('Deployment', 'operator').spec.template.spec.volumes).toHaveLength(1);
+  });
+
+  it('gives the default template what agents are to work with, and no key', () => {
+    expect(full.one('SandboxTemplate').spec.agent).toEqual({
+      kind: 'openhands',
+      port: 8000,
+      workingDir: '/workspace',
+      model: 'm',
+      baseUrl: 'https://models.example/v1',
+      credential: 'openai',
+      tools: [],
+      confirmationPolicy: 'ConfirmRisky',
+      maxIterations: 200,
+    });
+    expect(chart.one('SandboxTemplate').spec.agent).toEqual({ kind: 'openhands', port: 8000, workingDir: '/workspace' });
   });
 
   it('selects pods by labels that they have', () => {

@@ -151,7 +151,8 @@ describe('the status after a message', () => {
     ['finished', 1_000, 'later'],
     ['finished', 2_000, 'none'],
     ['paused', 2_000, 'none'],
-    ['waiting_for_confirmation', 2_000, 'none'],
+    // To be told to run would be a confirmation, and to forget it would leave the message unread when that is refused.
+    ['waiting_for_confirmation', 2_000, 'later'],
   ])('with an agent that is %s %i ms later: %s', (says, ms, expected) => {
     const status = withTold({}, aMessage(1, 'x'), { started: false, now: noon });
     expect(runOf(status, agentSays(says), noonMs + ms)).toBe(expected);
