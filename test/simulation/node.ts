@@ -84,16 +84,18 @@ export class SimulatedNode {
     this.#options.trace.note(`node: container ${process.id} ends`);
     process.kill();
     run.process = undefined;
-    run.restarts++;
     const ended = { exitCode: 137, reason: 'Error', finishedAt: null };
     void this.#report(run, 'Running', [{ ...this.#containerOf(run), ready: false, state: { terminated: ended } }]);
-    this.#after(this.#options.random.between(100, 10_000), run, () => this.#startContainer(run));
+    this.#after(this.#options.random.between(100, 10_000), run, () => {
+      run.restarts++;
+      this.#startContainer(run);
+    });
   }
 
   /** As under pressure: the pod has failed, its processes are gone. */
   evict(process: AgentProcess): void {
     const run = this.#runs.get(process.podUid);
-    if (run === undefined) return;
+    if (run?.process !== process) return;
     this.#options.trace.note(`node: evicts ${run.name}`);
     process.kill();
     run.process = undefined;
@@ -218,7 +220,8 @@ export class SimulatedNode {
       {
         ...{ id, podUid: run.uid, sandboxUid: owner.uid, bootstrapKey, volume, scheduler, random, steps: this.#options.steps },
         ends: this.#options.ends,
-        onDeath: () => this.crash(process),
+        // Of its memory, or of too much scratch space.
+        onDeath: () => (this.#options.ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),
         onTold: (text) => this.onTold(text),
         onCut: (conversation) => this.onCut(conversation, owner.uid),
         onHeard: (conversationId) => this.onHeard(process, conversationId),
