@@ -12,6 +12,8 @@ export const commandOutputSchema = z.object({
   stderr: z.string().nullish(),
 });
 
+export const uploadSchema = z.object({ file_size: z.int().min(0) });
+
 const usageSchema = z.object({
   accumulated_cost: z.number().nullish(),
   accumulated_token_usage: z.object({ prompt_tokens: z.number().nullish(), completion_tokens: z.number().nullish() }).nullish(),

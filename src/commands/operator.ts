@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
 import { OpenHandsClient } from '../agent/openhands-client.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
+import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
 import { fenced } from '../kube/fenced-client.ts';
@@ -64,6 +65,7 @@ export async function operator(): Promise<void> {
         gitHosts: config.GIT_HOSTS,
         ...scope,
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
+        preparation: preparationLimits(config),
         ...(config.AGENT_SIDE_URL === undefined ? {} : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
       });
       await work.start(signal);

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { OpenHandsClient } from '../agent/openhands-client.ts';
+import { preparationLimits } from '../config/environment.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
@@ -154,6 +155,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     ...runtime,
     ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs },
     agentSide: { url: agentSideUrl, namespace },
+    preparation: preparationLimits(config),
   });
   stack.defer(() => operator.stop());
   await operator.start();

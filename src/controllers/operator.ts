@@ -13,6 +13,7 @@ import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
+import type { PreparationLimits } from './conversation/pipeline.ts';
 import type { GitHosts } from './conversation/repository.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import { countPhases } from './sandbox/phase-count.ts';
@@ -31,6 +32,8 @@ export interface OperatorOptions {
   readonly namespace?: string;
   /** Where the sandboxes of a namespace reach the gateway's agent side, without a path; absent: they don't. */
   readonly agentSide?: { readonly url: string; readonly namespace: string };
+  /** How long the steps of a start may take, and a repository may be: what differs from the defaults. */
+  readonly preparation?: Partial<PreparationLimits>;
   /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
   readonly clock: Clock;
@@ -40,7 +43,7 @@ export interface OperatorOptions {
   readonly metrics: Metrics;
 }
 
-/** Long calls to agents hold a worker each, so there are many. */
+/** Calls to agents hold a worker each, so there are many. */
 const workers = { conversation: 64, sandbox: 32, admission: 1, quota: 1, template: 2 } as const;
 /** What a quota says is written so long after a change, for all that come meanwhile. */
 const quotaStatusDelayMs = 500;
@@ -106,7 +109,10 @@ export class Operator {
       });
     const conversation = controller(
       'conversation',
-      new ConversationReconciler({ client, stores, agent, keys, gitHosts, events, clock, logger, metrics }),
+      new ConversationReconciler({
+        ...{ client, stores, agent, keys, gitHosts, events, clock, logger, metrics },
+        ...{ agentSide: options.agentSide, preparation: options.preparation },
+      }),
     );
     const podCreations = new PodCreations(clock);
     const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };

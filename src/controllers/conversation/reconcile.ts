@@ -24,7 +24,7 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { Delivery } from './delivery.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
 import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
-import { StartPipeline } from './pipeline.ts';
+import { StartPipeline, type PreparationLimits } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
 import { findSandbox } from './sandbox-of.ts';
 import { Scope } from './scope.ts';
@@ -41,14 +41,17 @@ export interface ConversationReconcilerOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  /** Where the sandboxes of a namespace reach the gateway's agent side; absent: they don't. */
+  readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
+  /** What differs from the defaults: 10 min for a clone and for the set-up script each, 10 GiB for a repository. */
+  readonly preparation?: Partial<PreparationLimits> | undefined;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
-const cloneTimeoutSeconds = 600;
-const setupTimeoutSeconds = 600;
+const defaultLimits: PreparationLimits = { cloneTimeoutSeconds: 600, setupTimeoutSeconds: 600, maxRepositoryMebibytes: 10_240 };
 /** How often a running agent is asked what it does, and one that waits. */
 const busyPollMs = 1_000;
 const idlePollMs = 5_000;
@@ -68,8 +71,8 @@ export class ConversationReconciler {
     this.#options = options;
     this.#start = new StartSteps({
       ...options,
-      pipeline: new StartPipeline({ agent: options.agent, gitHosts: options.gitHosts, cloneTimeoutSeconds, setupTimeoutSeconds }),
-      transition: (scope, next) => this.#transition(scope, next),
+      pipeline: new StartPipeline({ ...defaultLimits, ...options.preparation, agent: options.agent, gitHosts: options.gitHosts }),
+      transition: (scope, next, detail) => this.#transition(scope, next, detail),
       observe: (scope, state) => void this.#observe(scope, state),
       store: (scope, signal) => this.#store(scope, signal),
     });
@@ -214,10 +217,10 @@ export class ConversationReconciler {
     scope.status = { ...scope.status, sandboxStatus: phase, sandboxStatusReason: reason };
   }
 
-  #transition(scope: Scope, next: StartStatus): void {
+  #transition(scope: Scope, next: StartStatus, detail?: string): void {
     const { clock, metrics } = this.#options;
     metrics.startStageSeconds.observe({ stage: scope.startStatus }, stageMs(scope, clock.now()) / 1000);
-    scope.status = withTransition(scope.status, next, isoTime(clock));
+    scope.status = withTransition(scope.status, next, isoTime(clock), detail);
   }
 
   #fail(scope: Scope, failure: StartFailure): void {
