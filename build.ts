@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { cpSync, rmSync } from 'node:fs';
 import { build, type Plugin } from 'esbuild';
 
 /**
@@ -38,3 +38,5 @@ await build({
   // Some dependencies are CommonJS and ask for Node's own modules.
   banner: { js: "import{createRequire as makeRequire}from'node:module';const require=makeRequire(import.meta.url);" },
 });
+// What `up` installs the OpenHands agent by.
+cpSync('images/openhands-constraints.txt', `${outdir}/openhands-constraints.txt`);

@@ -1,3 +1,4 @@
+import type { AgentKind, ConfirmationPolicy } from '../resources/agent-settings.ts';
 import type { ExecutionStatus } from '../resources/conversation.ts';
 
 /** Where one sandbox's agent listens, and what it accepts. */
@@ -5,6 +6,8 @@ export interface AgentEndpoint {
   /** `http://ip:port`, no path. */
   readonly baseUrl: string;
   readonly sessionKey: string;
+  /** Which protocol it speaks; absent: openhands. */
+  readonly kind?: AgentKind | undefined;
 }
 
 /**
@@ -14,9 +17,22 @@ export interface AgentEndpoint {
  */
 export type AgentState = 'unreachable' | 'dormant' | 'ready';
 
+/** Where the agent says that something has happened: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with its session key. */
 export interface AgentWebhook {
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Events that are sent together at the most. */
+  readonly eventBufferSize?: number;
+  /** How long an event waits for others. */
+  readonly flushDelaySeconds?: number;
+  /** How often the same is sent again that was not taken, and after how long. Whole seconds. */
+  readonly retries?: number;
+  readonly retryDelaySeconds?: number;
+  /** What is kept for a receiver that takes nothing; beyond that the oldest events are dropped. */
+  readonly maxQueuedEvents?: number;
+  readonly maxQueuedBytes?: number;
+  /** Of one request, where one event is not more already. */
+  readonly maxBatchBytes?: number;
 }
 
 export interface AgentInit {
@@ -75,9 +91,15 @@ export interface NewAgentConversation {
   readonly uid?: string | undefined;
   readonly workingDir: string;
   readonly message?: AgentMessage | undefined;
-  /** Absent: the agent's own default, from its environment. */
+  /** Absent: the agent's own default, where it has one that works. Without one it is `unconfigured`. */
   readonly llm?: AgentLlm | undefined;
   readonly systemMessageSuffix?: string | undefined;
+  /** By their names; absent: the agent's choice. One that it does not have is refused. */
+  readonly tools?: readonly string[] | undefined;
+  /** Absent: the agent's choice. */
+  readonly confirmationPolicy?: ConfirmationPolicy | undefined;
+  /** Steps that a run may take. Absent: the agent's choice. */
+  readonly maxIterations?: number | undefined;
   /** Whether AGENTS.md and the repository's skills go into the prompt, true by default. */
   readonly loadProjectSkills?: boolean | undefined;
   /** What `hookConfig` has returned. */
@@ -109,6 +131,8 @@ export interface AgentConversation {
   readonly lastUserMessageId: string | undefined;
   /** Summed over all models used; undefined before the first model call. */
   readonly metrics: AgentMetrics | undefined;
+  /** The model that it works with now, as far as the agent says. */
+  readonly llm?: Pick<AgentLlm, 'model' | 'baseUrl'> | undefined;
 }
 
 export interface AgentFailure {
@@ -123,6 +147,8 @@ export interface AgentServerInfo {
   readonly idleSeconds: number;
   readonly uptimeSeconds: number;
   readonly version: string;
+  /** It works with no model of its own: one has to be named for each conversation. */
+  readonly needsModel: boolean;
 }
 
 export interface AgentUserMessage {
@@ -166,6 +192,12 @@ export interface AgentClient {
   ): Promise<{ readonly created: boolean; readonly status: AgentConversation }>;
   /** Undefined: the agent does not know it. */
   conversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<AgentConversation | undefined>;
+  /** Up to 50 of them by one request, in the order of the ids. */
+  conversations(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    options?: AgentCallOptions,
+  ): Promise<readonly (AgentConversation | undefined)[]>;
   /** Starts or continues; running already, or finished: nothing happens. `busy`: too many runs, ask again. */
   run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   /** Waits for the running tool call to end: up to 5 min. */
@@ -196,6 +228,8 @@ export interface AgentClient {
    * `run` continues.
    */
   lastError(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<AgentFailure | undefined>;
+  /** From its next model call on, the conversation works with this model and key. What it does is left as it is. */
+  useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options?: AgentCallOptions): Promise<void>;
   /** Also a success when there was none. Keeps the working directory. Waits for the running tool call to end: up to 5 min. */
   deleteConversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   serverInfo(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentServerInfo>;

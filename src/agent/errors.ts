@@ -14,6 +14,8 @@ export const agentErrorCodes = [
   'not-found',
   /** 4xx: the same request will be refused again. */
   'refused',
+  /** It would take the conversation, and could not work: it needs a model, and none is configured. */
+  'unconfigured',
   /** Not now: too many runs, or a create call for the same conversation that may still be under way. */
   'busy',
   /** 5xx: something may have been done. */

@@ -2,6 +2,8 @@ import type { Readable } from 'node:stream';
 import { Agent, FormData, request, type Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { AgentError, type AgentErrorCode } from './errors.ts';
+import { plainText } from './plain-text.ts';
+import { withoutSecrets } from './redaction.ts';
 import { errorBodySchema } from './wire.ts';
 
 export interface AgentReading {
@@ -22,6 +24,8 @@ interface Sending extends AgentReading {
 export interface AgentRequest<T> extends Sending {
   readonly answer: z.ZodType<T>;
   readonly maxBodyBytes?: number;
+  /** What must not come back in the text of an error. */
+  readonly secrets?: readonly string[];
 }
 
 export interface AgentAnswer<T> {
@@ -33,6 +37,8 @@ export interface AgentAnswer<T> {
 
 const defaultMaxBodyBytes = 1024 * 1024;
 const maxDetailLength = 512;
+/** Of what an error says, before it is cleaned and cut. */
+const maxLookedAt = 8192;
 
 /** Errors that a connection attempt ends with, before anything was sent. */
 const notConnected: ReadonlySet<string> = new Set([
@@ -125,10 +131,13 @@ export class AgentHttp {
     try {
       const text = await readBounded(response.body, options.maxBodyBytes ?? defaultMaxBodyBytes);
       const status = response.statusCode;
-      if (status < 200 || status > 299) throw errorOf(status, text);
+      if (status < 200 || status > 299) throw errorOf(status, text, options.secrets);
       const parsed = options.answer.safeParse(parseJson(text));
       if (!parsed.success) {
-        throw new AgentError('malformed', 'The agent answered with something unexpected.', { status, cause: parsed.error });
+        // Not all that is wrong with it: that may be longer than the answer.
+        const [issue] = parsed.error.issues;
+        const cause = new Error(`${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`.slice(0, maxDetailLength));
+        throw new AgentError('malformed', 'The agent answered with something unexpected.', { status, cause });
       }
       return { status, body: parsed.data, dateMs: dateOf(response.headers['date']) };
     } catch (error) {
@@ -181,7 +190,7 @@ const fallbackTexts: Readonly<Partial<Record<AgentErrorCode, string>>> = {
   busy: 'The agent has too much to do.',
 };
 
-function errorOf(status: number, text: string): AgentError {
+function errorOf(status: number, text: string, secrets: readonly string[] = []): AgentError {
   const body = errorBodySchema.safeParse(parseJson(text)).data;
   const detail =
     typeof body?.detail === 'string'
@@ -189,7 +198,8 @@ function errorOf(status: number, text: string): AgentError {
       : // Without `input`: it echoes what was sent, secrets included.
         body?.detail?.map(({ loc, msg }) => `${(loc ?? []).join('.')}: ${msg ?? 'invalid'}`).join('; ');
   // Above 499 `detail` is always the same three words, and `exception` what happened.
-  const said = (status >= 500 ? (body?.exception ?? detail) : detail)?.slice(0, maxDetailLength);
+  const words = status >= 500 ? (body?.exception ?? detail) : detail;
+  const said = words == null ? undefined : plainText(withoutSecrets(withoutInput(words), secrets), maxDetailLength);
   const code = codeOf(status, said ?? '');
   return new AgentError(
     code,
@@ -199,6 +209,14 @@ function errorOf(status: number, text: string): AgentError {
     },
   );
 }
+
+/** pydantic's own words end with the value that it refuses, in clear: `… [type=value_error, input_value={'api_key': 'sk-…'}, …]`. */
+const withoutInput = (text: string): string =>
+  text
+    .slice(0, maxLookedAt)
+    .replaceAll(/\[type=[^]*?(?:input_type=\w+\]|$)/g, '')
+    .replace(/input_value=[^]*/, '')
+    .trim();
 
 function codeOf(status: number, said: string): AgentErrorCode {
   if (status === 503 && said.includes('deferred-init')) return 'dormant';

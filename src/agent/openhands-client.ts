@@ -7,23 +7,31 @@ import type {
   AgentEndpoint,
   AgentFailure,
   AgentInit,
+  AgentLlm,
   AgentMessage,
   AgentServerInfo,
   AgentState,
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
-import { dashedUuid, parseUuid } from '../resources/ids.ts';
+import type { z } from 'zod';
+import { dashedUuid } from '../resources/ids.ts';
 import { AgentError } from './errors.ts';
-import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
+import type { AgentAnswer } from './http.ts';
+import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
 import {
   commandResultOf,
   contentOf,
   conversationOf,
+  conversationsOf,
   createBodyOf,
-  maxDetailCharacters,
+  failureOf,
+  llmOf,
+  secretsOf,
+  serverInfoOf,
   uidTag,
   userMessageOf,
+  webhookOf,
 } from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
@@ -43,18 +51,17 @@ const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
 /** The first conversation of a fresh agent takes seconds on a busy machine. */
 const createTimeoutMs = 30_000;
+/** For 7000 calls of a model, which stand in a conversation with 265 bytes each. Many agents are asked at once: no more than that. */
+const read = <T>(answer: z.ZodType<T>) => ({ method: 'GET', answer, maxBodyBytes: 2 * 1024 * 1024 }) as const;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
-/** A hundred conversations of a rich agent do not fit into 1 MiB. */
-const maxPageBytes = 16 * 1024 * 1024;
-const maxPages = 20;
+const maxPageBytes = 4 * 1024 * 1024;
 /** Of messages, each of which may be large. */
 const messagesPerPage = 10;
-
-type Call<T> = Omit<AgentRequest<T>, 'timeoutMs' | 'signal'> & { readonly timeoutMs?: number };
+const conversationsPerPage = 20;
 
 /** Speaks the protocol of openhands-agent-server (1.58), and of the reference agent. */
 export class OpenHandsClient implements AgentClient {
-  readonly #http: AgentHttp;
+  readonly #api: OpenHandsApi;
   readonly #timeoutMs: number;
   readonly #slowTimeoutMs: number;
   readonly #monotonic: () => number;
@@ -65,23 +72,21 @@ export class OpenHandsClient implements AgentClient {
     connectTimeoutMs = 3000,
     monotonic = () => performance.now(),
   }: OpenHandsClientOptions = {}) {
-    this.#http = new AgentHttp({ connectTimeoutMs });
+    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
     this.#timeoutMs = timeoutMs;
     this.#slowTimeoutMs = slowTimeoutMs;
     this.#monotonic = monotonic;
   }
 
-  async probe({ baseUrl }: AgentEndpoint, { signal }: AgentCallOptions = {}): Promise<AgentState> {
+  async probe(endpoint: AgentEndpoint, { signal }: AgentCallOptions = {}): Promise<AgentState> {
     const timeoutMs = Math.min(probeTimeoutMs, this.#timeoutMs);
     try {
-      await this.#http.call(baseUrl, { method: 'GET', path: '/ready', answer: wire.readySchema, timeoutMs, signal });
-      const { body } = await this.#http.call(baseUrl, {
-        method: 'GET',
-        path: '/api/init',
-        answer: wire.initStateSchema,
-        timeoutMs,
-        signal,
-      });
+      await this.#api.open(endpoint, { signal }, { method: 'GET', path: '/ready', answer: wire.readySchema, timeoutMs });
+      const { body } = await this.#api.open(
+        endpoint,
+        { signal },
+        { method: 'GET', path: '/api/init', answer: wire.initStateSchema, timeoutMs },
+      );
       if (body.state === 'dormant') return 'dormant';
       return body.state === 'ready' ? 'ready' : 'unreachable';
     } catch (error) {
@@ -93,7 +98,7 @@ export class OpenHandsClient implements AgentClient {
 
   async initialise(endpoint: AgentEndpoint, init: AgentInit, options: AgentCallOptions = {}): Promise<void> {
     try {
-      await this.#http.call(endpoint.baseUrl, {
+      await this.#api.open(endpoint, options, {
         method: 'POST',
         path: '/api/init',
         headers: { 'x-init-api-key': init.bootstrapKey },
@@ -104,11 +109,9 @@ export class OpenHandsClient implements AgentClient {
           conversations_path: init.conversationsPath,
           bash_events_dir: init.bashEventsDir,
           env: init.env,
-          webhooks: (init.webhooks ?? []).map(({ baseUrl, headers }) => ({ base_url: baseUrl, headers: headers ?? {} })),
+          webhooks: (init.webhooks ?? []).map(webhookOf),
         },
         answer: wire.initStateSchema,
-        timeoutMs: this.#timeoutMs,
-        signal: options.signal,
       });
     } catch (error) {
       // 400: ready already. 401: ready, and the bootstrap key is replaced, or the key is wrong. 404: no deferred mode.
@@ -120,7 +123,7 @@ export class OpenHandsClient implements AgentClient {
 
   async execute(endpoint: AgentEndpoint, command: AgentCommand, options: AgentCallOptions = {}): Promise<AgentCommandResult> {
     const startedMs = this.#monotonic();
-    const { body } = await this.#call(endpoint, options, {
+    const { body } = await this.#api.call(endpoint, options, {
       method: 'POST',
       path: '/api/bash/execute_bash_command',
       body: { command: command.command, cwd: command.cwd, timeout: command.timeoutSeconds },
@@ -133,7 +136,7 @@ export class OpenHandsClient implements AgentClient {
 
   async writeFile(endpoint: AgentEndpoint, path: string, file: string, options: AgentCallOptions = {}): Promise<void> {
     const call = { method: 'POST', path: '/api/file/upload', query: { path }, file } as const;
-    await this.#call(endpoint, options, { ...call, answer: wire.uploadSchema });
+    await this.#api.call(endpoint, options, { ...call, answer: wire.uploadSchema });
   }
 
   async hookConfig(
@@ -141,7 +144,7 @@ export class OpenHandsClient implements AgentClient {
     projectDir: string,
     options: AgentCallOptions = {},
   ): Promise<Readonly<Record<string, unknown>> | undefined> {
-    const { body } = await this.#call(endpoint, options, {
+    const { body } = await this.#api.call(endpoint, options, {
       method: 'POST',
       path: '/api/hooks',
       body: { project_dir: projectDir },
@@ -156,21 +159,24 @@ export class OpenHandsClient implements AgentClient {
     options: AgentCallOptions = {},
   ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
     const { message, id } = conversation;
+    await this.#assertAble(endpoint, conversation, options);
     // An initial message always starts the run; one that must not goes its own way.
     const runs = message !== undefined && message.run !== false;
-    const answer = await this.#call(endpoint, options, {
+    const answer = await this.#api.call(endpoint, options, {
       method: 'POST',
       path: '/api/conversations',
       body: createBodyOf(conversation, { withMessage: runs }),
       answer: wire.conversationInfoSchema,
+      maxBodyBytes: maxPageBytes,
       timeoutMs: Math.max(createTimeoutMs, this.#timeoutMs),
+      secrets: secretsOf(conversation),
     });
     const created = answer.status === 201;
     const known = answer.body.tags?.[uidTag];
     if (!created && typeof known === 'string' && conversation.uid !== undefined && known !== conversation.uid) {
       throw new AgentError('refused', 'An earlier conversation of this id has been in this sandbox.', { status: answer.status });
     }
-    const status = conversationOf(answer.body);
+    const status = conversationOf(answer.body, id);
     if (message === undefined || (created && runs)) return { created, status };
     // 200: there before, perhaps from a call whose answer was lost or was a 500. It ignores the body, the message included.
     if (!created && (await this.#hasMessage(endpoint, status, options))) return { created, status };
@@ -181,17 +187,22 @@ export class OpenHandsClient implements AgentClient {
 
   async conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {
     try {
-      const { body } = await this.#call(endpoint, options, { method: 'GET', path: pathOf(id), answer: wire.conversationInfoSchema });
-      return conversationOf(body);
+      const { body } = await this.#api.call(endpoint, options, { ...read(wire.conversationInfoSchema), path: pathOf(id) });
+      return conversationOf(body, id);
     } catch (error) {
       if (error instanceof AgentError && error.code === 'not-found') return undefined;
       throw error;
     }
   }
 
+  async conversations(endpoint: AgentEndpoint, ids: readonly string[], options: AgentCallOptions = {}) {
+    const path = `/api/conversations?${ids.map((id) => `ids=${dashedUuid(id)}`).join('&')}`;
+    return conversationsOf((await this.#api.call(endpoint, options, { ...read(wire.conversationListSchema), path })).body, ids);
+  }
+
   async run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     try {
-      await this.#call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/run`, answer: wire.successSchema });
+      await this.#api.call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/run`, answer: wire.successSchema });
     } catch (error) {
       // It runs already.
       if (!(error instanceof AgentError && error.status === 409)) throw error;
@@ -200,11 +211,11 @@ export class OpenHandsClient implements AgentClient {
 
   async pause(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     const timeoutMs = this.#slowTimeoutMs;
-    await this.#call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/pause`, answer: wire.successSchema, timeoutMs });
+    await this.#api.call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/pause`, answer: wire.successSchema, timeoutMs });
   }
 
   async interrupt(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
-    await this.#call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/interrupt`, answer: wire.successSchema });
+    await this.#api.call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/interrupt`, answer: wire.successSchema });
   }
 
   async sendMessage(
@@ -215,7 +226,7 @@ export class OpenHandsClient implements AgentClient {
   ): Promise<{ readonly started: boolean }> {
     const run = message.run !== false;
     try {
-      await this.#call(endpoint, options, {
+      await this.#api.call(endpoint, options, {
         method: 'POST',
         path: `${pathOf(id)}/events`,
         body: { role: message.role ?? 'user', content: contentOf(message.content), run },
@@ -236,7 +247,7 @@ export class OpenHandsClient implements AgentClient {
     limit: number,
     options: AgentCallOptions = {},
   ): Promise<readonly AgentUserMessage[]> {
-    const { body } = await this.#call(endpoint, options, {
+    const { body } = await this.#api.call(endpoint, options, {
       method: 'GET',
       path: `${pathOf(id)}/events/search`,
       query: { kind: 'MessageEvent', source: 'user', sort_order: 'TIMESTAMP_DESC', limit: Math.min(limit, 100) },
@@ -252,33 +263,25 @@ export class OpenHandsClient implements AgentClient {
     after: Pick<AgentUserMessage, 'id' | 'timestamp'> | undefined,
     options: AgentCallOptions = {},
   ): Promise<readonly AgentUserMessage[]> {
-    const messages: AgentUserMessage[] = [];
-    let pageId: string | undefined;
-    for (let page = 0; page < maxPages; page += 1) {
-      const { body } = await this.#call(endpoint, options, {
-        method: 'GET',
-        path: `${pathOf(id)}/events/search`,
-        query: {
-          kind: 'MessageEvent',
-          source: 'user',
-          sort_order: 'TIMESTAMP',
-          limit: messagesPerPage,
-          ...(after === undefined ? {} : { timestamp__gte: after.timestamp }),
-          ...(pageId === undefined ? {} : { page_id: pageId }),
-        },
-        answer: wire.messageEventsSchema,
-        maxBodyBytes: maxPageBytes,
-      });
-      messages.push(...body.items.map(userMessageOf));
-      pageId = body.next_page_id ?? undefined;
-      if (pageId === undefined) break;
-    }
+    const items = await this.#api.pages(endpoint, options, {
+      path: `${pathOf(id)}/events/search`,
+      query: {
+        kind: 'MessageEvent',
+        source: 'user',
+        sort_order: 'TIMESTAMP',
+        limit: messagesPerPage,
+        ...(after === undefined ? {} : { timestamp__gte: after.timestamp }),
+      },
+      answer: wire.messageEventsSchema,
+    });
+    // By their ids: where the agent has begun anew, they have come twice.
+    const messages = [...new Map(items.map((item) => [item.id, userMessageOf(item)])).values()];
     // The agent's times may be equal; the order is its own.
     return messages.slice(messages.findIndex((message) => message.id === after?.id) + 1);
   }
 
   async lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {
-    const { body } = await this.#call(endpoint, options, {
+    const { body } = await this.#api.call(endpoint, options, {
       method: 'GET',
       path: `${pathOf(id)}/events/search`,
       query: { kind: 'ConversationErrorEvent', sort_order: 'TIMESTAMP_DESC', limit: 1 },
@@ -287,70 +290,69 @@ export class OpenHandsClient implements AgentClient {
     const [event] = body.items;
     // An error older than the last start of a run belongs to an earlier run.
     if (event === undefined || (await this.#hasStartedSince(endpoint, id, event.timestamp, options))) return undefined;
-    return { code: event.code ?? 'Unknown', detail: (event.detail ?? '').slice(0, maxDetailCharacters) };
+    return failureOf(event);
+  }
+
+  async useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options: AgentCallOptions = {}): Promise<void> {
+    await this.#api.call(endpoint, options, {
+      method: 'POST',
+      path: `${pathOf(id)}/switch_llm`,
+      body: { llm: llmOf(llm) },
+      answer: wire.successSchema,
+      secrets: secretsOf({ llm }),
+    });
   }
 
   async deleteConversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     const timeoutMs = this.#slowTimeoutMs;
     try {
-      await this.#call(endpoint, options, { method: 'DELETE', path: pathOf(id), answer: wire.successSchema, timeoutMs });
+      await this.#api.call(endpoint, options, { method: 'DELETE', path: pathOf(id), answer: wire.successSchema, timeoutMs });
     } catch (error) {
       if (!(error instanceof AgentError && error.code === 'not-found')) throw error;
     }
   }
 
-  async serverInfo({ baseUrl }: AgentEndpoint, { signal }: AgentCallOptions = {}): Promise<AgentServerInfo> {
-    const { body } = await this.#http.call(baseUrl, {
-      method: 'GET',
-      path: '/server_info',
-      answer: wire.serverInfoSchema,
-      timeoutMs: this.#timeoutMs,
-      signal,
-    });
-    return { idleSeconds: body.idle_time, uptimeSeconds: body.uptime, version: body.version };
+  async serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<AgentServerInfo> {
+    const { body } = await this.#api.open(endpoint, options, { method: 'GET', path: '/server_info', answer: wire.serverInfoSchema });
+    return serverInfoOf(body);
   }
 
   async runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
-    const ids: string[] = [];
-    let pageId: string | undefined;
-    for (let page = 0; page < maxPages; page += 1) {
-      const { body } = await this.#call(endpoint, options, {
-        method: 'GET',
-        path: '/api/conversations/search',
-        query: { status: 'running', limit: 100, ...(pageId === undefined ? {} : { page_id: pageId }) },
-        answer: wire.conversationPageSchema,
-        maxBodyBytes: maxPageBytes,
-      });
-      // An agent that ignores the filter must not make idle conversations look busy.
-      ids.push(
-        ...body.items.filter((item) => item.execution_status === 'running').map((item) => item.id.replaceAll('-', '').toLowerCase()),
-      );
-      pageId = body.next_page_id ?? undefined;
-      if (pageId === undefined) break;
-    }
-    return ids;
+    const items = await this.#api.pages(endpoint, options, {
+      path: '/api/conversations/search',
+      query: { status: 'running', limit: conversationsPerPage },
+      answer: wire.conversationPageSchema,
+    });
+    // An agent that ignores the filter must not make idle conversations look busy.
+    const ids = items.filter(({ execution_status }) => execution_status === 'running').map(({ id }) => hexOf(id));
+    return [...new Set(ids)];
   }
 
   close(): Promise<void> {
-    return this.#http.close();
-  }
-
-  #call<T>({ baseUrl, sessionKey }: AgentEndpoint, { signal }: AgentCallOptions, call: Call<T>): Promise<AgentAnswer<T>> {
-    return this.#http.call(baseUrl, {
-      timeoutMs: this.#timeoutMs,
-      ...call,
-      headers: { 'x-session-api-key': sessionKey },
-      signal,
-    });
+    return this.#api.close();
   }
 
   async #verifySessionKey(endpoint: AgentEndpoint, options: AgentCallOptions, cause: AgentError): Promise<void> {
     try {
-      await this.#call(endpoint, options, { method: 'GET', path: '/api/conversations/count', answer: wire.countSchema });
+      await this.#api.call(endpoint, options, { method: 'GET', path: '/api/conversations/count', answer: wire.countSchema });
     } catch (error) {
       // Still dormant: the refusal of the init call is what went wrong.
       throw error instanceof AgentError && error.code === 'dormant' ? cause : error;
     }
+  }
+
+  /**
+   * The agent server itself finds out too late: without a model it takes one of its own, for which it has no key, and tries for two
+   * minutes; a tool that it does not have is a 500 that leaves a conversation without a message behind.
+   */
+  async #assertAble(endpoint: AgentEndpoint, { llm, tools = [] }: NewAgentConversation, options: AgentCallOptions): Promise<void> {
+    if (llm === undefined && (await this.serverInfo(endpoint, options)).needsModel) {
+      throw new AgentError('unconfigured', 'The agent needs a model, and none is configured.');
+    }
+    if (tools.length === 0) return;
+    const { body: known } = await this.#api.call(endpoint, options, { method: 'GET', path: '/api/tools/', answer: wire.toolNamesSchema });
+    const missing = tools.filter((name) => !known.includes(name));
+    if (missing.length > 0) throw new AgentError('refused', `It has no tool ${missing.join(', ')}.`);
   }
 
   /** The stored snapshot may lag behind the events. */
@@ -359,33 +361,20 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async #hasStartedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
-    let pageId: string | undefined;
-    for (let page = 0; page < maxPages; page += 1) {
-      const { body } = await this.#call(endpoint, options, {
-        method: 'GET',
+    const isStart = ({ key, value }: { readonly key?: string | null | undefined; readonly value?: unknown }) =>
+      key === 'execution_status' && value === 'running';
+    const updates = await this.#api.pages(
+      endpoint,
+      options,
+      {
         path: `${pathOf(id)}/events/search`,
-        query: {
-          kind: 'ConversationStateUpdateEvent',
-          timestamp__gte: timestamp,
-          limit: 100,
-          ...(pageId === undefined ? {} : { page_id: pageId }),
-        },
+        query: { kind: 'ConversationStateUpdateEvent', timestamp__gte: timestamp, limit: 100 },
         answer: wire.stateUpdatesSchema,
-        maxBodyBytes: maxPageBytes,
-      });
-      if (body.items.some(({ key, value }) => key === 'execution_status' && value === 'running')) return true;
-      pageId = body.next_page_id ?? undefined;
-      if (pageId === undefined) return false;
-    }
-    return false;
+      },
+      (items) => items.some(isStart),
+    );
+    return updates.some(isStart);
   }
-}
-
-/** Throws for what is no UUID: ids come from names that people choose, and a path must stay the one meant. */
-function pathOf(id: string): string {
-  const hex = parseUuid(id);
-  if (hex === undefined) throw new AgentError('refused', 'The conversation id is not a UUID.');
-  return `/api/conversations/${dashedUuid(hex)}`;
 }
 
 /** By the agent's clock, both. Unknown times count as old, so that nothing waits for ever. */

@@ -1,11 +1,24 @@
 import type { z } from 'zod';
-import { executionStatuses, type ExecutionStatus } from '../resources/conversation.ts';
+import { executionStatuses, maxTitleLength, type ExecutionStatus } from '../resources/conversation.ts';
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
-import type { AgentCommandResult, AgentContent, AgentConversation, AgentMetrics, AgentUserMessage, NewAgentConversation } from './agent.ts';
+import type { ConfirmationPolicy } from '../resources/agent-settings.ts';
+import type {
+  AgentCommandResult,
+  AgentContent,
+  AgentConversation,
+  AgentFailure,
+  AgentLlm,
+  AgentMetrics,
+  AgentServerInfo,
+  AgentUserMessage,
+  AgentWebhook,
+  NewAgentConversation,
+} from './agent.ts';
 import { AgentError } from './errors.ts';
-import type { ConversationInfo, commandOutputSchema, messageEventsSchema } from './wire.ts';
+import { plainText } from './plain-text.ts';
+import type { ConversationInfo, commandOutputSchema, errorEventsSchema, messageEventsSchema, serverInfoSchema } from './wire.ts';
 
-export const maxDetailCharacters = 2048;
+const maxDetailCharacters = 2048;
 const maxKeptOutput = 64 * 1024;
 
 const isExecutionStatus = (word: string): word is ExecutionStatus => executionStatuses.some((known) => known === word);
@@ -18,6 +31,18 @@ export const contentOf = (content: readonly AgentContent[]): readonly object[] =
 /** The tag with the uid of the resource that an agent's conversation was created for. */
 export const uidTag = 'uid';
 
+export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
+  model,
+  ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
+  ...(apiKey === undefined ? {} : { api_key: apiKey }),
+});
+
+/** Without an analyzer every risk is unknown, and ConfirmRisky asks before every step: this one takes the model's own word. */
+const confirmationOf = (policy: ConfirmationPolicy): object => ({
+  confirmation_policy: { kind: policy },
+  ...(policy === 'ConfirmRisky' ? { security_analyzer: { kind: 'LLMSecurityAnalyzer' } } : {}),
+});
+
 export function createBodyOf(conversation: NewAgentConversation, { withMessage }: { readonly withMessage: boolean }): object {
   const { llm, message, systemMessageSuffix, hookConfig } = conversation;
   const id = parseUuid(conversation.id);
@@ -26,15 +51,8 @@ export function createBodyOf(conversation: NewAgentConversation, { withMessage }
     conversation_id: dashedUuid(id),
     workspace: { working_dir: conversation.workingDir },
     agent_settings: {
-      ...(llm === undefined
-        ? {}
-        : {
-            llm: {
-              model: llm.model,
-              ...(llm.baseUrl === undefined ? {} : { base_url: llm.baseUrl }),
-              ...(llm.apiKey === undefined ? {} : { api_key: llm.apiKey }),
-            },
-          }),
+      ...(llm === undefined ? {} : { llm: llmOf(llm) }),
+      ...(conversation.tools === undefined ? {} : { tools: conversation.tools.map((name) => ({ name })) }),
       agent_context: {
         load_project_skills: conversation.loadProjectSkills ?? true,
         ...(systemMessageSuffix === undefined ? {} : { system_message_suffix: systemMessageSuffix }),
@@ -43,6 +61,8 @@ export function createBodyOf(conversation: NewAgentConversation, { withMessage }
     ...(withMessage && message !== undefined
       ? { initial_message: { role: message.role ?? 'user', content: contentOf(message.content) } }
       : {}),
+    ...(conversation.maxIterations === undefined ? {} : { max_iterations: conversation.maxIterations }),
+    ...(conversation.confirmationPolicy === undefined ? {} : confirmationOf(conversation.confirmationPolicy)),
     ...(hookConfig === undefined ? {} : { hook_config: hookConfig }),
     tags: {
       ...Object.fromEntries(Object.entries(conversation.tags ?? {}).filter(([key]) => /^[a-z0-9]+$/.test(key))),
@@ -52,31 +72,99 @@ export function createBodyOf(conversation: NewAgentConversation, { withMessage }
   };
 }
 
-export function conversationOf(info: ConversationInfo): AgentConversation {
+export const webhookOf = (webhook: AgentWebhook): object => ({
+  base_url: webhook.baseUrl,
+  headers: webhook.headers ?? {},
+  event_buffer_size: webhook.eventBufferSize,
+  flush_delay: webhook.flushDelaySeconds,
+  num_retries: webhook.retries,
+  retry_delay: webhook.retryDelaySeconds,
+  max_queue_size: webhook.maxQueuedEvents,
+  max_queue_bytes: webhook.maxQueuedBytes,
+  max_batch_bytes: webhook.maxBatchBytes,
+});
+
+/** Throws `malformed` for an answer about another conversation. */
+export function conversationOf(info: ConversationInfo, wantedId: string): AgentConversation {
   const status = info.execution_status;
+  const id = parseUuid(info.id);
+  if (id === undefined || id !== parseUuid(wantedId)) {
+    throw new AgentError('malformed', 'The agent answered about another conversation.');
+  }
+  const title = plainText(info.title ?? '', maxTitleLength).trim();
   return {
-    id: info.id.replaceAll('-', '').toLowerCase(),
+    id,
     executionStatus: isExecutionStatus(status) ? status : undefined,
-    reportedStatus: status.slice(0, 64),
-    title: info.title ?? undefined,
-    createdAt: info.created_at ?? undefined,
-    updatedAt: info.updated_at ?? undefined,
+    reportedStatus: plainText(status, 64),
+    title: title === '' ? undefined : title,
+    createdAt: timeOf(info.created_at),
+    updatedAt: timeOf(info.updated_at),
     lastUserMessageId: info.last_user_message_id ?? undefined,
     metrics: metricsOf(info),
+    llm: llmIn(info),
   };
+}
+
+function llmIn({ agent }: ConversationInfo): AgentConversation['llm'] {
+  const model = agent?.llm?.model ?? undefined;
+  return model === undefined ? undefined : { model, baseUrl: agent?.llm?.base_url ?? undefined };
+}
+
+/** In the order of the ids that were asked for: which is which follows from that alone where one is unknown. */
+export function conversationsOf(
+  infos: readonly (ConversationInfo | null)[],
+  ids: readonly string[],
+): readonly (AgentConversation | undefined)[] {
+  if (infos.length !== ids.length) throw new AgentError('malformed', 'The agent answered with other conversations.');
+  return ids.map((id, index) => {
+    const info = infos[index];
+    return info === undefined || info === null ? undefined : conversationOf(info, id);
+  });
 }
 
 function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {
   const usages = Object.values(stats?.usage_to_metrics ?? {});
   if (usages.length === 0) return undefined;
-  const sum = (value: (usage: (typeof usages)[number]) => number | null | undefined) =>
-    usages.reduce((total, usage) => total + (value(usage) ?? 0), 0);
+  const sum = (value: (usage: (typeof usages)[number]) => number | null | undefined, most: number) =>
+    Math.min(
+      usages.reduce((total, usage) => total + Math.max(value(usage) ?? 0, 0), 0),
+      most,
+    );
   return {
-    accumulatedCost: sum((usage) => usage.accumulated_cost),
-    promptTokens: sum((usage) => usage.accumulated_token_usage?.prompt_tokens),
-    completionTokens: sum((usage) => usage.accumulated_token_usage?.completion_tokens),
+    accumulatedCost: sum((usage) => usage.accumulated_cost, maxCost),
+    promptTokens: Math.floor(sum((usage) => usage.accumulated_token_usage?.prompt_tokens, Number.MAX_SAFE_INTEGER)),
+    completionTokens: Math.floor(sum((usage) => usage.accumulated_token_usage?.completion_tokens, Number.MAX_SAFE_INTEGER)),
   };
 }
+
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
+
+/** Undefined for what is no time, or none that an API server stores. */
+const timeOf = (text: string | null | undefined): string | undefined =>
+  text != null && rfc3339.test(text) && Number.isFinite(Date.parse(text)) ? text : undefined;
+
+/** More than anybody pays, and few enough digits to be stored. */
+const maxCost = 1e12;
+const maxSeconds = 1e10;
+
+export const serverInfoOf = ({ uptime, idle_time, version, title }: z.output<typeof serverInfoSchema>): AgentServerInfo => ({
+  idleSeconds: Math.min(idle_time, maxSeconds),
+  uptimeSeconds: Math.min(uptime, maxSeconds),
+  version: plainText(version, 64),
+  // The reference agent and others of its kind do without.
+  needsModel: title === 'OpenHands Agent Server',
+});
+
+export const failureOf = ({ code, detail }: z.output<typeof errorEventsSchema>['items'][number]): AgentFailure => ({
+  code: plainText(code ?? '', 64).trim() || 'Unknown',
+  detail: plainText(detail ?? '', maxDetailCharacters),
+});
+
+/** What must not come back in the text of an error. */
+export const secretsOf = ({ llm, secrets }: Pick<NewAgentConversation, 'llm' | 'secrets'>): readonly string[] => [
+  ...(llm?.apiKey === undefined ? [] : [llm.apiKey]),
+  ...Object.values(secrets ?? {}),
+];
 
 /** Nothing in the answer says "timeout": it is exit code -1 after as long as was allowed. */
 export function commandResultOf(

@@ -14,46 +14,62 @@ export const commandOutputSchema = z.object({
 
 export const uploadSchema = z.object({ file_size: z.int().min(0) });
 
+/** For what a conversation can do without: an agent that writes nonsense there is still known to run, or to stand. */
+const accessory = <T extends z.ZodType>(schema: T) => schema.nullish().catch(undefined);
+
 const usageSchema = z.object({
-  accumulated_cost: z.number().nullish(),
-  accumulated_token_usage: z.object({ prompt_tokens: z.number().nullish(), completion_tokens: z.number().nullish() }).nullish(),
+  accumulated_cost: accessory(z.number()),
+  accumulated_token_usage: accessory(z.object({ prompt_tokens: accessory(z.number()), completion_tokens: accessory(z.number()) })),
 });
 
 export const conversationInfoSchema = z.object({
   id: z.uuid(),
   execution_status: z.string(),
-  title: z.string().nullish(),
-  created_at: z.string().nullish(),
-  updated_at: z.string().nullish(),
+  title: accessory(z.string()),
+  created_at: accessory(z.string()),
+  updated_at: accessory(z.string()),
   last_user_message_id: z.string().nullish(),
-  tags: z.record(z.string(), z.unknown()).nullish(),
-  stats: z.object({ usage_to_metrics: z.record(z.string(), usageSchema).nullish() }).nullish(),
+  tags: accessory(z.record(z.string(), z.unknown())),
+  agent: accessory(z.object({ llm: accessory(z.object({ model: accessory(z.string()), base_url: accessory(z.string()) })) })),
+  stats: accessory(z.object({ usage_to_metrics: accessory(z.record(z.string(), usageSchema)) })),
 });
 export type ConversationInfo = z.output<typeof conversationInfoSchema>;
+
+export const conversationListSchema = z.array(conversationInfoSchema.nullable());
 
 export const conversationPageSchema = z.object({
   items: z.array(z.object({ id: z.uuid(), execution_status: z.string() })),
   next_page_id: z.string().nullish(),
 });
 
-export const serverInfoSchema = z.object({ uptime: z.number().min(0), idle_time: z.number().min(0), version: z.string().max(64) });
+export const serverInfoSchema = z.object({
+  uptime: z.number().min(0),
+  idle_time: z.number().min(0),
+  version: z.string(),
+  title: accessory(z.string()),
+});
 
 export const successSchema = z.object({ success: z.literal(true) });
 
 export const countSchema = z.int().min(0);
 
+export const toolNamesSchema = z.array(z.string());
+
 export const hooksSchema = z.object({ hook_config: z.record(z.string(), z.unknown()).nullish() });
 
 const pageOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), next_page_id: z.string().nullish() });
 
-export const errorEventsSchema = pageOf(z.object({ timestamp: z.string(), code: z.string().nullish(), detail: z.string().nullish() }));
+export const errorEventsSchema = pageOf(
+  z.object({ timestamp: z.string().min(1).max(64), code: z.string().nullish(), detail: z.string().nullish() }),
+);
 
 export const stateUpdatesSchema = pageOf(z.object({ key: z.string().nullish(), value: z.unknown() }));
 
 export const messageEventsSchema = pageOf(
   z.object({
-    id: z.string(),
-    timestamp: z.string(),
+    // They are stored for as long as a message is on its way.
+    id: z.string().min(1).max(128),
+    timestamp: z.string().min(1).max(64),
     llm_message: z.object({ content: z.array(z.object({ type: z.string(), text: z.string().nullish() })) }),
   }),
 );

@@ -21,8 +21,6 @@ export interface EmbeddedClusterOptions extends Runtime {
   /** 0: the one of the last time where that is free, else any. */
   readonly port: number;
   readonly images: Readonly<Record<string, ImageProgram>>;
-  /** Variables of this process that agents see. */
-  readonly passEnv: readonly string[];
 }
 
 export interface EmbeddedCluster {
@@ -84,7 +82,7 @@ function certificateOf(folder: DataFolder, clock: Clock): Certificate {
 
 /** A control plane and one node on this machine. What it starts is ended by the stack, last first. */
 export async function startEmbeddedCluster(options: EmbeddedClusterOptions, stack: AsyncDisposableStack): Promise<EmbeddedCluster> {
-  const { folder, images, passEnv, clock, random, logger, metrics } = options;
+  const { folder, images, clock, random, logger, metrics } = options;
   const runtime: Runtime = { clock, random, logger, metrics };
   // First, because it locks the folder: nothing of another process may be touched before.
   const plane = await openPlane({ ...runtime, logger: logger.child({ component: 'api-server' }) }, folder);
@@ -116,7 +114,6 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions, stac
     client,
     dataDir: folder.file('node'),
     images,
-    passEnv,
     events,
     ...runtime,
     logger: logger.child({ component: 'node' }),

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
-import { OpenHandsClient } from '../agent/openhands-client.ts';
+import { createAgentClient } from '../agent/kinds.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
@@ -9,6 +9,7 @@ import { fenced } from '../kube/fenced-client.ts';
 import { loadConnection } from '../kube/kubeconfig.ts';
 import { LeaderElection } from '../kube/leader-election.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
+import { mountedAgentCredentials } from './agent-credentials.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
@@ -44,7 +45,8 @@ export async function operator(): Promise<void> {
   ];
   for (const server of telemetry) stack.defer(() => server.close());
 
-  const agent = new OpenHandsClient({});
+  const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
+  const agent = createAgentClient();
   stack.defer(() => agent.close());
   const election: LeaderElection = new LeaderElection({
     client,
@@ -63,6 +65,7 @@ export async function operator(): Promise<void> {
         agent,
         keys,
         gitHosts: config.GIT_HOSTS,
+        agentCredentials,
         ...scope,
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
         preparation: preparationLimits(config),

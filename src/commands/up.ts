@@ -1,6 +1,4 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { OpenHandsClient } from '../agent/openhands-client.ts';
+import { createAgentClient } from '../agent/kinds.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
@@ -11,48 +9,26 @@ import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '../kube/client.ts';
-import { isAlreadyExists } from '../kube/errors.ts';
 import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
-import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
-import { sandboxTemplates } from '../resources/sandbox-template.ts';
+import { localAgentCredentials, mountedAgentCredentials } from './agent-credentials.ts';
 import { CommandError, systemCodeOf } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { defaultQuota } from './default-quota.ts';
-import { defaultTemplate, referenceAgentImage } from './default-template.ts';
 import { startEmbeddedCluster } from './embedded-cluster.ts';
+import { ensure } from './ensure.ts';
 import { gatewaySettings } from './gateway-settings.ts';
 import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
+import { localAgents } from './local-agents.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
 import { createRuntime } from './runtime.ts';
 
 const namespace = 'default';
 const loopback = '127.0.0.1';
-/** A model for the reference agent comes from the environment of whoever starts all this. */
-const agentVariables = ['LLM_BASE_URL', 'LLM_API_KEY', 'LLM_MODEL'];
-
-/** The bundle beside the program's own, or the source below it. */
-function referenceAgentProgram(programFolder: string): readonly string[] {
-  const program = ['reference-agent.js', 'agent/reference/main.ts']
-    .map((path) => join(programFolder, path))
-    .find((path) => existsSync(path));
-  if (program === undefined) throw new CommandError(`the reference agent is missing in ${programFolder}`);
-  return [process.execPath, program];
-}
-
-/** Only where there is none of its name: afterwards it belongs to whoever edits it. */
-async function ensure<T extends KubeObject>(client: KubeClient, resource: ResourceDefinition<T>, object: NewObject<T>): Promise<void> {
-  try {
-    await client.create(resource, object);
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-  }
-}
-
 /** The first key, kept in the data folder: the one of the last time, unless somebody has revoked it. */
 async function ensureFirstKey(client: KubeClient, folder: DataFolder, owner: string): Promise<string> {
   const known = folder.read('api-key');
@@ -74,11 +50,19 @@ function sandboxOrigins({ SANDBOX_URL_TEMPLATE, PUBLIC_URL }: UpConfig, folder: 
   return { loopbackOrigins: { read: () => folder.read(file), write: (text) => folder.write(file, text) } };
 }
 
-function banner(facts: { url: string; key: string; kubeconfig: string; metricsUrl: string; dataDir: string }): string {
-  const { url, key, kubeconfig, metricsUrl, dataDir } = facts;
-  const message = JSON.stringify({
-    initial_message: { content: [{ type: 'text', text: 'Say hello:\n```sh\necho hello from $(pwd)\n```' }] },
-  });
+interface Facts {
+  readonly url: string;
+  readonly key: string;
+  readonly kubeconfig: string;
+  readonly metricsUrl: string;
+  readonly dataDir: string;
+  /** Lines about the agents. */
+  readonly notes: readonly string[];
+  readonly example: string;
+}
+
+function banner({ url, key, kubeconfig, metricsUrl, dataDir, notes, example }: Facts): string {
+  const message = JSON.stringify({ initial_message: { content: [{ type: 'text', text: example }] } });
   return [
     '',
     `  REST service   ${url}`,
@@ -86,6 +70,7 @@ function banner(facts: { url: string; key: string; kubeconfig: string; metricsUr
     `  kubeconfig     ${kubeconfig}`,
     `  metrics        ${metricsUrl}`,
     `  data           ${dataDir}`,
+    ...notes.map((note) => `  ${note}`),
     '',
     '  Agents run here as local processes of this user, WITHOUT isolation. Give them only work that you would run yourself.',
     '',
@@ -119,17 +104,18 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const keys = localMasterKey(folder);
   await using stack = new AsyncDisposableStack();
 
-  const { client, kubeconfig } = await startEmbeddedCluster(
-    {
-      ...runtime,
-      folder,
-      port: config.API_PORT,
-      images: { [referenceAgentImage]: { command: referenceAgentProgram(programFolder) } },
-      passEnv: agentVariables,
+  const ended = new AbortController();
+  const stopping = stopped.then(() => ended.abort());
+  const agents = await localAgents({ config, folder, programFolder, environment: process.env, signal: ended.signal }).catch(
+    async (error: unknown) => {
+      if (!ended.signal.aborted) throw error;
+      await stopping;
+      throw new CommandError('stopped before the agent was installed; the next start does it', { cause: error });
     },
-    stack,
   );
-  await ensure(client, sandboxTemplates, defaultTemplate(namespace));
+
+  const { client, kubeconfig } = await startEmbeddedCluster({ ...runtime, folder, port: config.API_PORT, images: agents.images }, stack);
+  await agents.ensureTemplates(client, namespace);
   await ensure(client, conversationQuotas, defaultQuota(namespace));
   const key = await ensureFirstKey(client, folder, config.OWNER);
 
@@ -148,7 +134,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
-  const agent = new OpenHandsClient({});
+  const agent = createAgentClient();
   stack.defer(() => agent.close());
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({
@@ -156,6 +142,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs },
     agentSide: { url: agentSideUrl, namespace },
     preparation: preparationLimits(config),
+    agentCredentials: localAgentCredentials(process.env['LLM_API_KEY'], mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger)),
   });
   stack.defer(() => operator.stop());
   await operator.start();
@@ -173,6 +160,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     logger,
     metrics,
     version,
+    defaultTemplateName: agents.templateName,
     ...sandboxOrigins(config, folder),
   });
   stack.defer(() => gateway.close());
@@ -194,6 +182,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
       kubeconfig,
       metricsUrl: `http://${loopback}:${telemetry.port}/metrics`,
       dataDir: folder.path,
+      notes: await agents.notes(client, namespace),
+      example: agents.example,
     }),
   );
   const signal = await stopped;

@@ -89,6 +89,8 @@ export const operating = {
   SETUP_TIMEOUT_SECONDS: wholeSeconds(600),
   /** What a repository may take on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count(10_240),
+  /** A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one owner. By default there are none. */
+  AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
 /** Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names every variable that is wrong. */

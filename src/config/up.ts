@@ -15,6 +15,12 @@ const schema = z.object({
   /** Of the metrics. */
   METRICS_PORT: port(0),
   DATA_DIR: z.string().default('./.data'),
+  /** What works in the sandboxes of starts that name no template. */
+  AGENT: z.enum(['reference', 'openhands']).default('reference'),
+  /** Where agents that have to be installed are kept; by default in the data folder. */
+  AGENTS_DIR: z.string().optional(),
+  /** The Python for those that need one: a path, or a name on the PATH. By default the first that will do. */
+  PYTHON: z.string().optional(),
   /** Whom the first key belongs to. */
   OWNER: z.string().default('local'),
 });

@@ -1,4 +1,5 @@
 import type { AgentClient } from '../agent/agent.ts';
+import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
@@ -8,6 +9,7 @@ import type { Handler } from '../kube/reflector.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../resources/conversation.ts';
+import { conversationIdOf } from '../resources/ids.ts';
 import type { KubeObject } from '../resources/object.ts';
 import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
@@ -28,6 +30,8 @@ export interface OperatorOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  /** The API keys of models that templates name. Default: there are none. */
+  readonly agentCredentials?: AgentCredentials;
   /** Where it works; absent: in all namespaces. */
   readonly namespace?: string;
   /** Where the sandboxes of a namespace reach the gateway's agent side, without a path; absent: they don't. */
@@ -43,8 +47,15 @@ export interface OperatorOptions {
   readonly metrics: Metrics;
 }
 
-/** Calls to agents hold a worker each, so there are many. */
-const workers = { conversation: 64, sandbox: 32, admission: 1, quota: 1, template: 2 } as const;
+export interface AgentHint {
+  readonly namespace: string;
+  readonly sandbox: string;
+  /** 32 hex digits; absent: any of the sandbox's. */
+  readonly conversationId?: string | undefined;
+}
+
+/** Long calls to agents hold a worker each, so there are many. */
+const workers = { conversation: 64, status: 512, sandbox: 32, admission: 1, quota: 1, template: 2 } as const;
 /** What a quota says is written so long after a change, for all that come meanwhile. */
 const quotaStatusDelayMs = 500;
 
@@ -83,6 +94,7 @@ export class Operator {
   readonly #admission: AdmissionReconciler;
   readonly #removers: (() => void)[] = [];
   readonly #wire: () => void;
+  readonly #hint: (request: Request) => void;
 
   constructor(options: OperatorOptions) {
     this.#options = options;
@@ -107,13 +119,38 @@ export class Operator {
         logger: logger.child({ controller: name }),
         metrics,
       });
-    const conversation = controller(
+    const conversations = new ConversationReconciler({
+      ...{ client, stores, agent, keys, gitHosts, events, clock, random, logger, metrics },
+      credentials: options.agentCredentials ?? noAgentCredentials,
+      ...{ agentSide: options.agentSide, preparation: options.preparation },
+    });
+    // Starts that take long must not keep the status of others waiting. Each conversation is in the hands of one of both.
+    const isStarted = ({ namespace, name }: Request) => {
+      const known = stores.conversations.get(namespace, name);
+      return known !== undefined && isStartOver(startStatusOf(known));
+    };
+    const ofConversation = (request: Request): Controller => (isStarted(request) ? status : start);
+    const reconcileIn = (own: () => Controller) => ({
+      reconcile: (request: Request, signal: AbortSignal): Promise<Result> => {
+        const owner = ofConversation(request);
+        if (owner === own()) return conversations.reconcile(request, signal);
+        owner.enqueue(request);
+        return Promise.resolve(undefined);
+      },
+    });
+    const start: Controller = controller(
       'conversation',
-      new ConversationReconciler({
-        ...{ client, stores, agent, keys, gitHosts, events, clock, logger, metrics },
-        ...{ agentSide: options.agentSide, preparation: options.preparation },
-      }),
+      reconcileIn(() => start),
     );
+    const status: Controller = controller(
+      'status',
+      reconcileIn(() => status),
+    );
+    const conversation = { enqueue: (request: Request) => ofConversation(request).enqueue(request) };
+    this.#hint = (request) => {
+      const waitMs = conversations.hint(request);
+      if (waitMs !== undefined) status.enqueueAfter(request, waitMs);
+    };
     const podCreations = new PodCreations(clock);
     const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };
     const sandbox = controller(
@@ -132,7 +169,7 @@ export class Operator {
       new QuotaStatusReconciler({ client, stores, clock, domain: (namespace) => slots.domain(namespace) }),
     );
     const template = controller('template', new TemplateReconciler({ client, stores, clock }));
-    this.#controllers = [conversation, sandbox, admission, quota, template];
+    this.#controllers = [start, status, sandbox, admission, quota, template];
 
     const owningSandbox = (object: KubeObject) => {
       const name = object.metadata.labels?.[sandboxLabel];
@@ -181,6 +218,15 @@ export class Operator {
     await this.#admission.seed(signal);
     this.#wire();
     for (const controller of this.#controllers) controller.start();
+  }
+
+  /**
+   * An agent has something to tell: of one of its conversations, or of any. It is only asked sooner than it would be, and only so
+   * often, so a hint may be lost, late, repeated or wrong.
+   */
+  hint({ namespace, sandbox, conversationId }: AgentHint): void {
+    for (const conversation of this.#options.caches.conversations.store.byIndex(bySandbox, `${namespace}/${sandbox}`))
+      if (conversationId === undefined || conversationIdOf(conversation) === conversationId) this.#hint(requestOf(conversation));
   }
 
   /** Lets running reconciles end, for `graceMs` at most, and takes no new ones. */

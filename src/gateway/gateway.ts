@@ -26,6 +26,7 @@ import { ObjectFeed } from './lookup/object-feed.ts';
 import { Records } from './lookup/records.ts';
 import type { GitDirectory } from './git/directory.ts';
 import { typedNames, type GitHosts } from './git/typed-names.ts';
+import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { AddressConnections } from './limits/address-connections.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
@@ -90,6 +91,8 @@ export interface GatewayOptions {
   readonly trustedProxies?: readonly string[];
   /** Provider → base URL, the default one first; by default none. */
   readonly gitHosts?: GitHosts;
+  /** What sandboxes are made from where a request does not say; the template `default` by default. */
+  readonly defaultTemplateName?: string;
   /** Knows repositories and branches; by default whatever is typed is taken to exist. Closed by the caller. */
   readonly gitDirectory?: GitDirectory;
   /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
@@ -169,6 +172,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     keys: options.keys,
     events,
     git,
+    templateName: options.defaultTemplateName ?? defaultTemplateName,
   };
   const texts = new RecordTexts(services);
   const search = new ConversationSearch();

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { confirmationPolicy, toolNames } from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
 import { immutable, listMap, objectName, ownerName, timestamp, validations } from './schema.ts';
@@ -96,6 +97,8 @@ export const conversationSpecSchema = z
         type: z.string().max(64).optional(),
         model: z.string().max(256).optional(),
         systemMessageSuffix: z.string().max(16_384).optional(),
+        tools: toolNames().optional().meta({ description: "What the agent may use; by default the template's choice." }),
+        confirmationPolicy: confirmationPolicy().optional(),
       })
       .optional(),
     parent: objectName().optional().meta({ description: 'The conversation that this one was started from.' }),

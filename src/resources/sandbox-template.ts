@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { V1PodTemplateSpec } from '@kubernetes/client-node';
+import { agentKinds, confirmationPolicy, credentialName, modelBaseUrl, toolNames } from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
 import type { Wire } from './object.ts';
@@ -31,9 +32,27 @@ export const sandboxTemplateSpecSchema = z.object({
     }),
   agent: z
     .object({
-      port: z.int().min(1).max(65_535).default(8000),
+      kind: z
+        .enum(agentKinds)
+        .optional()
+        .meta({ description: 'Which protocol the agent speaks, by default openhands. A sandbox keeps its kind.' }),
+      port: z.int().min(1).max(65_535).optional().meta({ description: 'Where it listens; by default where its kind does, 8000.' }),
       workingDir: z.string().startsWith('/').max(255).default('/workspace'),
       model: z.string().max(256).optional().meta({ description: 'The model that conversations use when they name none.' }),
+      baseUrl: modelBaseUrl().optional().meta({ description: "Where the model is served; by default where the model's name says." }),
+      credential: credentialName()
+        .optional()
+        .meta({ description: "The model's API key: the name of a file in the operator's AGENT_CREDENTIALS_DIR, never the key itself." }),
+      tools: toolNames()
+        .optional()
+        .meta({ description: "What the agent may use when a conversation does not say; by default the agent's choice." }),
+      confirmationPolicy: confirmationPolicy().optional(),
+      maxIterations: z
+        .int()
+        .min(1)
+        .max(10_000)
+        .optional()
+        .meta({ description: "How many steps a run may take; by default the agent's choice." }),
     })
     .prefault({}),
   storage: z

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { agentKinds } from './agent-settings.ts';
 import { conditionsSchema, findCondition, isTrue } from './conditions.ts';
 import { sandboxStatuses, type SandboxStatus } from './conversation.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
@@ -29,6 +30,10 @@ export const sandboxStatusSchema = z.object({
   podIP: z.string().max(64).optional(),
   containerID: z.string().max(256).optional().meta({ description: 'The container whose agent has been given its keys.' }),
   agentPort: z.int().min(1).max(65_535).optional(),
+  agentKind: z
+    .enum(agentKinds)
+    .optional()
+    .meta({ description: "Which protocol its agent speaks: the template's word when it first got a pod. Absent: openhands." }),
   masterKeyId: z
     .string()
     .max(64)

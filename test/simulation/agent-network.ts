@@ -7,6 +7,7 @@ import type {
   AgentEndpoint,
   AgentFailure,
   AgentInit,
+  AgentLlm,
   AgentMessage,
   AgentServerInfo,
   AgentState,
@@ -90,6 +91,19 @@ export class SimulatedAgentClient implements AgentClient {
     });
   }
 
+  conversations(
+    endpoint: AgentEndpoint,
+    ids: readonly string[],
+    options: AgentCallOptions = {},
+  ): Promise<readonly (AgentConversation | undefined)[]> {
+    return this.#call('conversations', endpoint, options, callMs, (agent) =>
+      ids.map((id) => {
+        const known = agent.volume.conversations.get(id);
+        return known === undefined ? undefined : agent.viewOf(known);
+      }),
+    );
+  }
+
   run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     return this.#about('run', endpoint, id, options, (agent, conversation) => {
       this.#options.onRun?.(conversation, agent);
@@ -151,12 +165,21 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#about('lastError', endpoint, id, options, () => undefined);
   }
 
+  useLlm(endpoint: AgentEndpoint, _id: string, _llm: AgentLlm, options: AgentCallOptions = {}): Promise<void> {
+    return this.#call('useLlm', endpoint, options, callMs, () => undefined);
+  }
+
   deleteConversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     return this.#call('delete', endpoint, options, callMs, (agent) => void agent.volume.conversations.delete(id));
   }
 
   serverInfo(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<AgentServerInfo> {
-    return this.#call('serverInfo', endpoint, options, callMs, () => ({ idleSeconds: 0, uptimeSeconds: 0, version: 'simulated' }));
+    return this.#call('serverInfo', endpoint, options, callMs, () => ({
+      idleSeconds: 0,
+      uptimeSeconds: 0,
+      needsModel: false,
+      version: 'simulated',
+    }));
   }
 
   runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {

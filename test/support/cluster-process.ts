@@ -13,7 +13,7 @@ const namespace = 'default';
 await using stack = new AsyncDisposableStack();
 const stopped = new Promise((resolve) => process.once('SIGTERM', resolve));
 const images = { [referenceAgentImage]: { command: [process.execPath, agentProgram] } };
-const options = { ...createRuntime(silentLogger), folder: new DataFolder(dataDir), port: 0, images, passEnv: [] };
+const options = { ...createRuntime(silentLogger), folder: new DataFolder(dataDir), port: 0, images };
 const { client } = await startEmbeddedCluster(options, stack);
 await client.create(sandboxTemplates, defaultTemplate(namespace));
 await client.create(conversationQuotas, defaultQuota(namespace));

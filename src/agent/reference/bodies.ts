@@ -54,13 +54,28 @@ export const commandBody = z.object({
   timeout: z._default(z.number().check(z.minimum(1), z.maximum(86_400)), 300),
 });
 
+const atLeast = (least: number, fallback: number) => z._default(z.number().check(z.minimum(least)), fallback);
+
+const webhook = z.object({
+  base_url: z.string().check(z.regex(/^https?:\/\//)),
+  headers: z._default(z.record(z.string(), z.string()), {}),
+  event_buffer_size: atLeast(1, 5),
+  flush_delay: atLeast(0.001, 30),
+  num_retries: atLeast(0, 3),
+  retry_delay: atLeast(0, 5),
+  max_queue_size: atLeast(1, 1000),
+  max_batch_bytes: atLeast(1, 5 * 1024 * 1024),
+  max_queue_bytes: atLeast(1, 50 * 1024 * 1024),
+});
+export type WebhookBody = z.output<typeof webhook>;
+
 export const initBody = z.strictObject({
   session_api_keys: z.array(z.string().check(z.minLength(1))).check(z.minLength(1)),
   secret_key: maybe(z.string()),
   conversations_path: maybe(z.string()),
   bash_events_dir: maybe(z.string()),
   env: maybe(z.record(z.string(), z.string())),
-  webhooks: maybe(z.array(z.unknown())),
+  webhooks: maybe(z.array(webhook).check(z.maxLength(8))),
 });
 
 export const skillsBody = z.object({ load_project: z._default(z.boolean(), true), project_dir: maybe(z.string()) });

@@ -19,11 +19,13 @@ import { HttpError } from './http-error.ts';
 import type { Meta } from './meta.ts';
 import type { Answer, Call, Router } from './router.ts';
 import type { SecretBox } from './secret-box.ts';
+import type { Webhooks } from './webhooks.ts';
 import { finalResponseOf, infoOf } from './views.ts';
 
 export interface Ready {
   readonly conversations: Conversations;
   readonly secretBox: SecretBox;
+  readonly webhooks: Pick<Webhooks, 'tell' | 'leave'>;
 }
 
 const defaultMaxIterations = 50;
@@ -47,8 +49,9 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
 
   router.on('POST /api/conversations', async (call) => {
     const body = parse(createBody, await call.body(), 'body');
-    const { conversations, secretBox } = ready();
+    const { conversations, secretBox, webhooks } = ready();
     const { conversation, created } = await conversations.create(metaOf(body, secretBox), body.initial_message ?? undefined);
+    if (created) webhooks.tell(conversation);
     return { status: created ? 201 : 200, body: infoOf(conversation) };
   });
   router.on('GET /api/conversations', ({ url }) => ({
@@ -70,11 +73,17 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
   router.on('GET /api/conversations/:id', (call) => ({ body: infoOf(find(call)) }));
   router.on('PATCH /api/conversations/:id', async (call) => {
     const { title, tags } = parse(updateBody, await call.body(), 'body');
-    await find(call).update({ ...(title == null ? {} : { title }), ...(tags == null ? {} : { tags }) });
+    const conversation = find(call);
+    await conversation.update({ ...(title == null ? {} : { title }), ...(tags == null ? {} : { tags }) });
+    ready().webhooks.tell(conversation);
     return success;
   });
   router.on('DELETE /api/conversations/:id', async (call) => {
-    await ready().conversations.delete(find(call));
+    const { conversations, webhooks } = ready();
+    const conversation = find(call);
+    await conversations.delete(conversation);
+    webhooks.leave(conversation);
+    webhooks.tell(conversation, { execution_status: 'deleting' });
     return success;
   });
 
@@ -95,11 +104,15 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     return success;
   });
   router.on('POST /api/conversations/:id/pause', async (call) => {
-    await find(call).pause();
+    const conversation = find(call);
+    await conversation.pause();
+    ready().webhooks.tell(conversation);
     return success;
   });
   router.on('POST /api/conversations/:id/interrupt', async (call) => {
-    await find(call).stop('interrupt');
+    const conversation = find(call);
+    await conversation.stop('interrupt');
+    ready().webhooks.tell(conversation);
     return success;
   });
 

@@ -17,6 +17,8 @@ export interface ConversationsOptions {
   readonly commands: Commands;
   readonly maxConcurrentRuns: number;
   readonly touch: () => void;
+  /** Created, or found on the disk. */
+  readonly onOpen: (conversation: Conversation) => void;
   readonly onError: (message: string, error: unknown) => void;
 }
 
@@ -73,6 +75,7 @@ export class Conversations {
     try {
       const conversation = await creating;
       this.#all.set(meta.id, conversation);
+      this.#options.onOpen(conversation);
       return { conversation, created: true };
     } finally {
       this.#creating.delete(meta.id);
@@ -100,7 +103,9 @@ export class Conversations {
 
   async #load(name: string): Promise<void> {
     try {
-      this.#all.set(name, await Conversation.load(join(this.#options.path, name), this.#host));
+      const conversation = await Conversation.load(join(this.#options.path, name), this.#host);
+      this.#all.set(name, conversation);
+      this.#options.onOpen(conversation);
     } catch (error) {
       // The others must not suffer from it, and somebody may want to repair it.
       this.#options.onError(`conversation ${name} can not be read and is left as it is`, error);

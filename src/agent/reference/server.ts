@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { acceptsKey } from './access.ts';
-import { commandBody, hooksBody, initBody, parse, skillsBody } from './bodies.ts';
+import { commandBody, hooksBody, initBody, parse, skillsBody, type WebhookBody } from './bodies.ts';
 import { Commands } from './commands.ts';
 import { conversationRoutes, type Ready } from './conversation-routes.ts';
 import { Conversations } from './conversations.ts';
@@ -15,12 +15,14 @@ import { commandEnvironment, type Settings } from './settings.ts';
 import { projectHooks, projectSkills } from './skills.ts';
 import { Sockets } from './sockets.ts';
 import { upload } from './upload.ts';
+import { Webhooks, type WebhookSettings } from './webhooks.ts';
 
 /** The protocol's version that this server speaks a subset of. */
 const version = '1.58.0';
 const maxCommandOutputBytes = 8 * 1024 * 1024;
 
 interface ReadyState extends Ready {
+  readonly webhooks: Webhooks;
   readonly sessionKeys: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
@@ -31,7 +33,20 @@ interface Keys {
   readonly secretKey: string;
   readonly conversationsPath: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly webhooks: readonly WebhookSettings[];
 }
+
+const webhookOf = (body: WebhookBody): WebhookSettings => ({
+  baseUrl: body.base_url,
+  headers: body.headers,
+  bufferSize: body.event_buffer_size,
+  flushDelayMs: body.flush_delay * 1000,
+  retries: body.num_retries,
+  retryDelayMs: body.retry_delay * 1000,
+  maxQueuedEvents: body.max_queue_size,
+  maxQueuedBytes: body.max_queue_bytes,
+  maxBatchBytes: body.max_batch_bytes,
+});
 
 export class ReferenceServer {
   readonly #settings: Settings;
@@ -63,7 +78,7 @@ export class ReferenceServer {
   async start(): Promise<AddressInfo> {
     const { deferredInit, sessionKeys, secretKey, conversationsPath, env, host, port } = this.#settings;
     if (!deferredInit) {
-      await this.#makeReady({ sessionKeys, secretKey: secretKey ?? sessionKeys[0] ?? '', conversationsPath, env });
+      await this.#makeReady({ sessionKeys, secretKey: secretKey ?? sessionKeys[0] ?? '', conversationsPath, env, webhooks: [] });
     }
     await new Promise<void>((listening, failed) => {
       this.#server.once('error', failed);
@@ -79,6 +94,7 @@ export class ReferenceServer {
     this.#server.close();
     await this.#initialising?.catch(() => undefined);
     await this.#ready?.conversations.close();
+    await this.#ready?.webhooks.close();
     this.#commands.close();
     this.#sockets.close();
     this.#server.closeAllConnections();
@@ -158,19 +174,20 @@ export class ReferenceServer {
     const init = parse(initBody, body, 'body');
     await this.#initialising?.catch(() => undefined);
     if (this.#ready !== undefined) throw new HttpError(400, 'server already in state: ready');
-    if ((init.webhooks ?? []).length > 0) this.#log('webhooks are not sent by this server');
     this.#initialising = this.#makeReady({
       sessionKeys: init.session_api_keys,
       secretKey: init.secret_key ?? init.session_api_keys[0] ?? '',
       conversationsPath: init.conversations_path ?? this.#settings.conversationsPath,
       env: { ...this.#settings.env, ...init.env },
+      webhooks: (init.webhooks ?? []).map(webhookOf),
     });
     await this.#initialising;
     return { body: { state: 'ready', error: null } };
   }
 
-  async #makeReady({ sessionKeys, secretKey, conversationsPath, env }: Keys): Promise<void> {
+  async #makeReady({ sessionKeys, secretKey, conversationsPath, env, webhooks: settings }: Keys): Promise<void> {
     const secretBox = new SecretBox(secretKey);
+    const webhooks = new Webhooks({ settings, sessionKey: sessionKeys[0], log: this.#log });
     const conversations = await Conversations.open({
       path: resolve(conversationsPath),
       env,
@@ -178,9 +195,10 @@ export class ReferenceServer {
       commands: this.#commands,
       maxConcurrentRuns: this.#settings.maxConcurrentRuns,
       touch: () => this.#touch(),
+      onOpen: (conversation) => webhooks.follow(conversation),
       onError: this.#log,
     });
-    this.#ready = { conversations, secretBox, sessionKeys, env };
+    this.#ready = { conversations, secretBox, webhooks, sessionKeys, env };
   }
 
   async #executeCommand(body: unknown): Promise<Answer> {

@@ -2,7 +2,7 @@ import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/
 import { AgentError } from '../../agent/errors.ts';
 import type { Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentConfigurations } from './agent-configuration.ts';
 import { cloneFailure, setupFailure } from './preparation-failures.ts';
 import { cloneScript, cloneUrlOf, projectFolder, setupScript, ticketFile, workspaceScript, type GitHosts } from './repository.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
@@ -21,6 +21,7 @@ export interface PreparationLimits {
 export interface PipelineOptions extends PreparationLimits {
   readonly agent: AgentClient;
   readonly gitHosts: GitHosts;
+  readonly configurations: AgentConfigurations;
 }
 
 /** How a sandbox gets at what its owner's credential opens. */
@@ -46,6 +47,8 @@ const laterWaitSeconds = 1;
 const callTimeoutSeconds = 20;
 
 const workingDirOf = ({ folder }: StepReport): string => `${folder.replace(/\/$/, '')}/${projectFolder}`;
+
+const noModel = (template: string): string => `The agent needs a model: name one in the request, or in the sandbox template ${template}.`;
 
 /** The steps of a start inside the sandbox. Each looks whether it is done already, so each can be taken again. */
 export class StartPipeline {
@@ -106,14 +109,12 @@ export class StartPipeline {
   /** Makes the agent accept the conversation under our id, with its first message: exactly once, however often this is called. */
   async createConversation(
     conversation: Conversation,
-    template: SandboxTemplate | undefined,
     endpoint: AgentEndpoint,
     workingDir: string,
     signal: AbortSignal,
   ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
-    const { agent } = this.#options;
+    const { agent, configurations } = this.#options;
     const { spec } = conversation;
-    const model = spec.agent?.model ?? template?.spec.agent.model;
     try {
       const hookConfig = await agent.hookConfig(endpoint, workingDir, { signal });
       return await agent.createConversation(
@@ -123,13 +124,16 @@ export class StartPipeline {
           uid: conversation.metadata.uid,
           workingDir,
           message: spec.initialMessage,
-          ...(model === undefined ? {} : { llm: { model } }),
+          ...(await configurations.of(conversation)),
           systemMessageSuffix: spec.agent?.systemMessageSuffix,
           hookConfig,
         },
         { signal },
       );
     } catch (error) {
+      if (error instanceof AgentError && error.code === 'unconfigured') {
+        throw new StartFailure(StartErrorCode.modelNotConfigured, noModel(spec.templateName), { cause: error });
+      }
       // Refused once, refused always. Everything else may pass.
       if (error instanceof AgentError && error.code === 'refused') {
         throw new StartFailure(StartErrorCode.agentRefused, `The agent refused the conversation: ${error.message}`, { cause: error });

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
+import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
@@ -21,13 +22,16 @@ import {
 import { conversationIdOf } from '../../resources/ids.ts';
 import { isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
 import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
+import { KeyRotation } from './key-rotation.ts';
 import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
 import { StartPipeline, type PreparationLimits } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
 import { findSandbox } from './sandbox-of.ts';
 import { Scope } from './scope.ts';
+import { StatusWatch } from './status-watch.ts';
 import { StartFailure, stageMs, withFailure, withTransition } from './start.ts';
 import { StartSteps } from './start-steps.ts';
 
@@ -45,16 +49,20 @@ export interface ConversationReconcilerOptions {
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
   /** What differs from the defaults: 10 min for a clone and for the set-up script each, 10 GiB for a repository. */
   readonly preparation?: Partial<PreparationLimits> | undefined;
+  readonly credentials: AgentCredentials;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
 const defaultLimits: PreparationLimits = { cloneTimeoutSeconds: 600, setupTimeoutSeconds: 600, maxRepositoryMebibytes: 10_240 };
-/** How often a running agent is asked what it does, and one that waits. */
-const busyPollMs = 1_000;
-const idlePollMs = 5_000;
+/** Between two attempts to have something begun that the agent could not begin with yet. */
+const beginMs = 1_000;
+/** Between two looks for a sandbox that no cache shows. */
+const unwatchedMs = 5_000;
 const retryMs = 1_000;
 
 /** What is gone stays so: a cache that shows it is behind. */
@@ -64,25 +72,41 @@ const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boole
 /** Takes a conversation through its start, then keeps its status what sandbox and agent are. */
 export class ConversationReconciler {
   readonly #options: ConversationReconcilerOptions;
+  readonly #configurations: AgentConfigurations;
+  readonly #keyRotation: KeyRotation;
   readonly #start: StartSteps;
   readonly #delivery: Delivery;
+  readonly #watch: StatusWatch;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
+    const { agent, gitHosts } = options;
+    const configurations = new AgentConfigurations(options);
+    this.#configurations = configurations;
+    this.#keyRotation = new KeyRotation({ agent, configurations });
     this.#start = new StartSteps({
       ...options,
-      pipeline: new StartPipeline({ ...defaultLimits, ...options.preparation, agent: options.agent, gitHosts: options.gitHosts }),
+      configurations,
+      pipeline: new StartPipeline({ ...defaultLimits, ...options.preparation, agent, gitHosts, configurations }),
       transition: (scope, next, detail) => this.#transition(scope, next, detail),
       observe: (scope, state) => void this.#observe(scope, state),
       store: (scope, signal) => this.#store(scope, signal),
     });
     this.#delivery = new Delivery(options);
+    this.#watch = new StatusWatch(options);
+  }
+
+  /** Somebody says that the agent has something to tell. Milliseconds until it is asked; undefined: nobody asks it. */
+  hint(request: Request): number | undefined {
+    return this.#watch.hint(request);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const conversation = this.#options.stores.conversations.get(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
+      this.#keyRotation.forget(namespace, name);
+      this.#watch.forget({ namespace, name });
       return undefined;
     }
     const scope = new Scope(conversation);
@@ -94,14 +118,18 @@ export class ConversationReconciler {
         this.#fail(scope, error);
       } else if (error instanceof AgentError && !signal.aborted) {
         this.#options.logger.debug('agent call failed', { conversation: name, code: error.code, error });
-        requeueAfterMs = retryMs;
+        requeueAfterMs = scope.look === undefined ? retryMs : this.#watch.failed(scope.look, error);
+        scope.look = undefined;
       } else {
         throw error;
       }
     }
     this.#mirrorSandbox(scope);
     await this.#store(scope, signal);
-    if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? idlePollMs, idlePollMs);
+    const { look, status, againAfterMs } = scope;
+    if (look !== undefined)
+      requeueAfterMs = this.#watch.looked(look, conversation, { before: conversation.status ?? {}, status, againAfterMs });
+    if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? unwatchedMs, unwatchedMs);
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
   }
 
@@ -128,15 +156,19 @@ export class ConversationReconciler {
     const view = viewOfSandbox(scope.sandbox);
     const id = conversationIdOf(scope.stored);
     if (view.phase !== 'RUNNING' || scope.sandbox === undefined) {
+      this.#watch.forget(scope.stored.metadata);
       scope.status = withSandboxAway(scope.status, id, scope.sandbox, view, isoTime(clock));
       return undefined;
     }
     const endpoint = agentEndpointOf(scope.sandbox, keys);
     if (endpoint === undefined) return undefined;
-    const state = await agent.conversation(endpoint, id, { signal });
+    const look = await this.#watch.look(scope.stored, scope.sandbox, endpoint, signal);
+    if (typeof look === 'number') return look;
+    scope.look = look;
+    const { state } = look;
     if (state === undefined) {
       scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent does not know this conversation any more.' };
-      return idlePollMs;
+      return undefined;
     }
     const before = scope.status;
     let continueRun = this.#observe(scope, sinceMessage(state, before, clock.now()));
@@ -154,16 +186,18 @@ export class ConversationReconciler {
           isRunRequested(scope.sandbox),
         ));
       } else {
-        const executionDetail = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`.slice(0, 2048);
+        const said = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`;
+        const executionDetail = (await this.#configurations.shown(said, scope.stored)).slice(0, 2048);
         scope.status = { ...observed, executionDetail };
       }
     }
+    await this.#keyRotation.look({ ...scope.stored, status: scope.status }, state, endpoint, signal);
     if (continueRun) {
       await agent.run(endpoint, id, { signal });
       scope.status = withRunContinued(scope.status, isoTime(clock));
     }
-    const again = await this.#talk(scope, state, endpoint, signal);
-    return again ?? ([scope.status.executionStatus, state.executionStatus].includes('running') ? busyPollMs : idlePollMs);
+    scope.againAfterMs = await this.#talk(scope, state, endpoint, signal);
+    return undefined;
   }
 
   /** Tells the agent what has been sent to it since its first message. Returns when to look again; undefined: nothing is left. */
@@ -191,7 +225,7 @@ export class ConversationReconciler {
       },
       signal,
     );
-    return again ?? (scope.status.messages?.runPending === true ? busyPollMs : undefined);
+    return again ?? (scope.status.messages?.runPending === true ? beginMs : undefined);
   }
 
   /** Returns whether the run has to be continued. */
@@ -237,7 +271,7 @@ export class ConversationReconciler {
       observedGeneration: before.metadata.generation,
       ...(title === undefined ? {} : { title }),
     };
-    if (isDeepStrictEqual(status, before.status)) return;
+    if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
     const now = startStatusOf({ status });
     const { errorCode, error = '' } = status.start ?? {};

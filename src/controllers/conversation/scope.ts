@@ -1,11 +1,16 @@
 import { startStatusOf, type Conversation, type ConversationStatus, type StartStatus } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Look } from './status-watch.ts';
 
 /** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
 export class Scope {
   stored: Conversation;
   status: ConversationStatus;
   sandbox: Sandbox | undefined;
+  /** What the agent has shown, once it has been asked. */
+  look: Look | undefined;
+  /** What it was told has to be looked at again so soon. */
+  againAfterMs: number | undefined;
 
   constructor(conversation: Conversation) {
     this.stored = conversation;

@@ -7,9 +7,9 @@ import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { StartStatus, StartStep } from '../../resources/conversation.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
 import { troubleIn } from '../sandbox/trouble.ts';
+import type { AgentConfigurations } from './agent-configuration.ts';
 import type { CloneAccess, Preparation, StartPipeline } from './pipeline.ts';
 import { cloneUrlOf, providerOf, type GitHosts } from './repository.ts';
 import { ensureSandbox } from './sandbox-of.ts';
@@ -19,12 +19,13 @@ import { isRunning, lastLineOf, pollAfterMs, withStep } from './step-status.ts';
 
 export interface StartStepsOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly sandboxes: Store<Sandbox>; readonly templates: Store<SandboxTemplate> };
+  readonly stores: { readonly sandboxes: Store<Sandbox> };
   readonly keys: SandboxKeys;
   readonly pipeline: StartPipeline;
   readonly gitHosts: GitHosts;
   /** Where the sandboxes of a namespace reach the gateway; absent: they don't. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
+  readonly configurations: AgentConfigurations;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Adds the next status of the start. */
@@ -52,8 +53,10 @@ export class StartSteps {
 
   /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
   async advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    const { client, stores, pipeline, transition, observe, store } = this.#options;
+    const { client, stores, pipeline, configurations, transition, observe, store } = this.#options;
     if (scope.startStatus === 'WORKING') {
+      // Before anything is made that could not work without.
+      await configurations.of(scope.stored);
       const access = { client, store: stores.sandboxes };
       try {
         scope.sandbox = await ensureSandbox(access, scope.stored, signal);
@@ -76,9 +79,7 @@ export class StartSteps {
     if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await store(scope, signal);
     const prepared = await this.#prepare(scope, endpoint, signal);
     if (typeof prepared === 'number') return prepared;
-    const { workingDir } = prepared;
-    const template = stores.templates.get(scope.stored.metadata.namespace, scope.stored.spec.templateName);
-    const { created, status } = await pipeline.createConversation(scope.stored, template, endpoint, workingDir, signal);
+    const { created, status } = await pipeline.createConversation(scope.stored, endpoint, prepared.workingDir, signal);
     // One that was there already may have been cut since: that is for the next look, which sees it in a container that is new to it.
     if (created) observe(scope, status);
     transition(scope, 'READY');

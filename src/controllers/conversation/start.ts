@@ -14,6 +14,8 @@ export const StartErrorCode = {
   volumeFull: 'VolumeFull',
   providerNotConfigured: 'ProviderNotConfigured',
   setupFailed: 'SetupFailed',
+  modelCredentialMissing: 'ModelCredentialMissing',
+  modelNotConfigured: 'ModelNotConfigured',
   agentRefused: 'AgentRefused',
   stepDeadlineExceeded: 'StepDeadlineExceeded',
 } as const;

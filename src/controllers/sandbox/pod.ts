@@ -1,11 +1,12 @@
-import type { V1Container, V1EnvVar } from '@kubernetes/client-node';
+import type { V1Container } from '@kubernetes/client-node';
+import { agentKindOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts';
+import type { AgentKind } from '../../resources/agent-settings.ts';
 import { pods, type Pod } from '../../resources/core.ts';
 import { apiVersionOf, ownerReferenceTo, type NewObject, type Wire } from '../../resources/object.ts';
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 type Container = Wire<V1Container>;
-type EnvVar = Wire<V1EnvVar>;
 
 /** The volume that outlives the pod; every template may use it under this name. */
 export const workspaceVolume = 'workspace';
@@ -15,44 +16,24 @@ export const agentStateFolder = '.agent';
 /** A sandbox has one pod and one claim, both under its own name: two pods on one volume can't be. */
 export const podNameOf = (sandbox: Sandbox): string => sandbox.metadata.name;
 
-const agentEnvironment = (workingDir: string, bootstrapKey: string): EnvVar[] => [
-  // The agent starts without keys and gets them by its init call, so that they stand neither here nor in its environment.
-  { name: 'OH_DEFERRED_INIT', value: 'true' },
-  { name: 'OH_SECRET_KEY', value: bootstrapKey },
-  { name: 'OH_CONVERSATIONS_PATH', value: `${workingDir}/${agentStateFolder}/conversations` },
-  { name: 'OH_BASH_EVENTS_DIR', value: `${workingDir}/${agentStateFolder}/bash-events` },
-  // One pod per volume is the operator's promise; the agent's lease would only delay a resume.
-  { name: 'OH_LEASE_TTL_SECONDS', value: '0' },
-  { name: 'OH_ENABLE_VSCODE', value: 'false' },
-  { name: 'OH_PRELOAD_TOOLS', value: 'false' },
-  { name: 'HOME', value: workingDir },
-  // Event timestamps of the agent have no zone.
-  { name: 'TZ', value: 'UTC' },
-];
-
 /** What stands in `base` under the same key gives way. */
 const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonly T[]): T[] => {
   const taken = new Set(wins.map(key));
   return [...base.filter((entry) => !taken.has(key(entry))), ...wins];
 };
 
-function agentContainer(container: Container, template: SandboxTemplate, bootstrapKey: string): Container {
-  const { port, workingDir } = template.spec.agent;
+function agentContainer(container: Container, template: SandboxTemplate, kind: AgentKind, bootstrapKey: string): Container {
+  const { workingDir } = template.spec.agent;
+  const port = agentPortOf(template);
+  const needs = kindDefinitions[kind].container({ port, workingDir, stateDir: `${workingDir}/${agentStateFolder}`, bootstrapKey });
   return {
     ...container,
     workingDir: container.workingDir ?? workingDir,
-    env: mergeBy(({ name }) => name, container.env ?? [], agentEnvironment(workingDir, bootstrapKey)),
+    env: mergeBy(({ name }) => name, container.env ?? [], needs.env),
     ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [{ name: 'agent', containerPort: port }]),
     volumeMounts: mergeBy(({ mountPath }) => mountPath, container.volumeMounts ?? [], [{ name: workspaceVolume, mountPath: workingDir }]),
-    readinessProbe: container.readinessProbe ?? { httpGet: { path: '/ready', port }, periodSeconds: 5, timeoutSeconds: 5 },
-    // A long time-out: the agent stalls for seconds when it renders a traceback.
-    livenessProbe: container.livenessProbe ?? {
-      httpGet: { path: '/alive', port },
-      initialDelaySeconds: 30,
-      periodSeconds: 20,
-      timeoutSeconds: 10,
-      failureThreshold: 3,
-    },
+    readinessProbe: container.readinessProbe ?? needs.readinessProbe,
+    livenessProbe: container.livenessProbe ?? needs.livenessProbe,
   };
 }
 
@@ -66,6 +47,7 @@ const hardened = (container: Container): Container => ({
 export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapKey: string): NewObject<Pod> {
   const { metadata, spec } = template.spec.podTemplate;
   const agent = agentContainerOf(template);
+  const kind = sandbox.status?.agentKind ?? agentKindOf(template);
   return {
     apiVersion: apiVersionOf(pods),
     kind: pods.kind,
@@ -86,7 +68,7 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
       restartPolicy: 'Always',
       ...(spec?.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(hardened) }),
       containers: (spec?.containers ?? []).map((container) =>
-        hardened(container === agent ? agentContainer(container, template, bootstrapKey) : container),
+        hardened(container === agent ? agentContainer(container, template, kind, bootstrapKey) : container),
       ),
       volumes: mergeBy(({ name }) => name, spec?.volumes ?? [], [
         { name: workspaceVolume, persistentVolumeClaim: { claimName: sandbox.metadata.name } },

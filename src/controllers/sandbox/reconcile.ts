@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { AgentError } from '../../agent/errors.ts';
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
+import { agentKindOf, agentPortOf } from '../../agent/kinds.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
@@ -133,7 +134,9 @@ export class SandboxReconciler {
     const masterKeyId = status.masterKeyId ?? keys.currentKeyId;
     // The start deadline counts from here, also where nothing can be created and so nothing more be said.
     const { startingSince = isoTime(clock) } = status;
-    const reserved = { ...status, masterKeyId, startingSince, replicas: 1 };
+    // Not the template's word of later: its pod speaks this protocol from now on.
+    const agentKind = status.agentKind ?? (scope.template === undefined ? undefined : agentKindOf(scope.template));
+    const reserved = { ...status, masterKeyId, startingSince, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
     scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
     scope.reserved = true;
   }
@@ -181,6 +184,8 @@ export class SandboxReconciler {
         });
       case 'create-pod':
         if (!(await this.#confirmedToRun(scope, signal))) return outdated;
+        // Reserved while there was no template.
+        if (scope.sandbox.status?.agentKind === undefined) await this.#reserve(scope, signal);
         return this.#create(scope, 'pod', async () => {
           const { uid } = scope.sandbox.metadata;
           const pod = buildPod(scope.sandbox, step.template, keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId));
@@ -284,7 +289,7 @@ export class SandboxReconciler {
   }
 
   #observed({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
-    const agentPort = template?.spec.agent.port ?? sandbox.status?.agentPort;
+    const agentPort = template === undefined ? sandbox.status?.agentPort : agentPortOf(template);
     return {
       agentPort,
       ...(pod === undefined ? {} : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),

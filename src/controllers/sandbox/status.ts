@@ -72,6 +72,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
+    ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     // Not from what is seen of the pod: a cache may be behind. It is 1 from the reservation on.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,

@@ -38,7 +38,7 @@ export async function launchOf(
   options: { readonly settings: NodeSettings; readonly folder: NodeFolder; readonly podIP: string; readonly hostIP: string },
 ): Promise<Launch> {
   const { settings, folder, podIP, hostIP } = options;
-  const { client, images, environment, passEnv } = settings;
+  const { client, images, environment } = settings;
   const imageName = container.image ?? '';
   const image = Object.hasOwn(images, imageName) ? images[imageName] : undefined;
   if (image === undefined) throw new UnknownImageError(imageName, Object.keys(images));
@@ -55,7 +55,7 @@ export async function launchOf(
   for (const path of [home, temporary, workingDir]) await mkdir(path, { recursive: true, mode: 0o700 });
 
   const specified = await specifiedEnvironment(pod, container, { client, podIP, hostIP });
-  const inherited = [...alwaysPassed, ...passEnv].flatMap((name) => {
+  const inherited = [...alwaysPassed, ...(image.passEnv ?? [])].flatMap((name) => {
     const value = environment[name];
     return value === undefined ? [] : [[name, value] as const];
   });

@@ -12,6 +12,8 @@ export interface ImageProgram {
   readonly command: readonly string[];
   /** The image's own environment; the pod's wins. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Names of variables that it inherits from the node's `environment`, beside PATH, LANG and TZ. Default: none. */
+  readonly passEnv?: readonly string[];
 }
 
 /** Where events about pods go; an `EventRecorder` is one. */
@@ -32,8 +34,6 @@ export interface ProcessNodeOptions {
   readonly metrics?: Metrics;
   /** Name of the Node object. Default: local. */
   readonly name?: string;
-  /** Names of variables that every container inherits from `environment`, beside PATH, LANG and TZ. Default: none. */
-  readonly passEnv?: readonly string[];
   /** Default: process.env. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly events?: EventSink;

@@ -20,7 +20,6 @@ const defaultMaxLogBytes = 10 * 1024 * 1024;
 
 const withDefaults = (options: ProcessNodeOptions): NodeSettings => ({
   name: 'local',
-  passEnv: [],
   environment: process.env,
   events: { record: () => undefined },
   stopGraceMs: 5000,

@@ -29,4 +29,6 @@ export interface Services {
   readonly events: Pick<AgentEvents, 'search' | 'count'>;
   readonly git: Pick<GitDirectory, 'access'>;
   readonly streams: OpenStreams;
+  /** Of what sandboxes are made where a request does not say. */
+  readonly templateName: string;
 }

@@ -1,7 +1,6 @@
 import { TransportError } from '../../kube/errors.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid, ownSandboxName } from '../../resources/ids.ts';
-import { defaultTemplateName } from '../../resources/sandbox-template.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
@@ -137,7 +136,7 @@ async function changeable({ records }: Services, owner: string, id: string, abou
 
 async function startSandbox(services: Services, owner: string, specId: string | undefined): Promise<Sandbox> {
   const { client, namespace, clock, random, records, feeds } = services;
-  const template = await records.template(specId ?? defaultTemplateName);
+  const template = await records.template(specId ?? services.templateName);
   if (template === undefined) throw notFound('sandbox spec');
   refuseOverQuota(services, owner);
   const name = ownSandboxName(newUuid(clock.now(), random));

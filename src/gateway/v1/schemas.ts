@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { confirmationPolicy, toolNames } from '../../resources/agent-settings.ts';
 import { gitProviders, maxMessageBytes, maxTitleLength, type Message } from '../../resources/conversation.ts';
 import { label, optional, paging, repeated, time, timeText, uuid } from './fields.ts';
 
@@ -82,6 +83,10 @@ export const startRequestSchema = z.object({
   pr_number: optional(z.array(z.int().min(1)).max(100)),
   public: optional(z.boolean()),
   agent_type: optional(label(64)),
+  tools: optional(toolNames()).meta({
+    description: "What the agent may use, by name; an empty list leaves it with words alone. Absent: the sandbox spec's choice.",
+  }),
+  confirmation_policy: optional(confirmationPolicy('must be NeverConfirm, AlwaysConfirm or ConfirmRisky')),
 });
 export type StartRequest = z.output<typeof startRequestSchema>;
 

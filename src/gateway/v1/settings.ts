@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { defaultTemplateName } from '../../resources/sandbox-template.ts';
 import { keyRoute, openRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
@@ -27,7 +26,7 @@ const noDeviceLogin = [
 /** What the official command line and web UI ask a service for before and around everything else. */
 export const settingsRoutes = (services: Services, hosts: GitHosts): readonly Route[] => {
   const settings = (): z.output<typeof settingsSchema> => {
-    const template = services.records.templates().find(({ metadata }) => metadata.name === defaultTemplateName);
+    const template = services.records.templates().find(({ metadata }) => metadata.name === services.templateName);
     return {
       llm_api_key_set: true,
       llm_model: template?.spec.agent.model ?? 'default',

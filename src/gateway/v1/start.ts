@@ -4,7 +4,6 @@ import { conversations, type Conversation, type ConversationSpec } from '../../r
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '../../resources/ids.ts';
 import type { NewObject } from '../../resources/object.ts';
-import { defaultTemplateName } from '../../resources/sandbox-template.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
@@ -43,7 +42,7 @@ interface References {
   readonly parent: string | undefined;
 }
 
-async function resolve({ records }: Services, owner: string, request: StartRequest): Promise<References> {
+async function resolve({ records, templateName }: Services, owner: string, request: StartRequest): Promise<References> {
   const { sandbox_id: sandboxId, sandbox_spec_id: specId, parent_conversation_id: parentId } = request;
   const [sandbox, template, parent] = await Promise.all([
     sandboxId === undefined ? undefined : records.sandbox(owner, sandboxId),
@@ -59,7 +58,7 @@ async function resolve({ records }: Services, owner: string, request: StartReque
       throw new ProblemError('wrong-state', `The sandbox is in ${phase} and takes no conversation.`);
   }
   return {
-    templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? defaultTemplateName,
+    templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? templateName,
     sandboxName: sandbox?.metadata.name,
     paused: sandbox !== undefined && viewOfSandbox(sandbox).phase === 'PAUSED',
     parent: parent?.metadata.name,
@@ -68,7 +67,13 @@ async function resolve({ records }: Services, owner: string, request: StartReque
 
 function specOf(owner: string, request: StartRequest, { templateName, sandboxName, parent }: References): ConversationSpec {
   const { selected_repository: name, selected_branch: branch, git_provider: provider, initial_message: message } = request;
-  const agent = compact({ type: request.agent_type, model: request.llm_model, systemMessageSuffix: request.system_message_suffix });
+  const agent = compact({
+    type: request.agent_type,
+    model: request.llm_model,
+    systemMessageSuffix: request.system_message_suffix,
+    tools: request.tools,
+    confirmationPolicy: request.confirmation_policy,
+  });
   return {
     owner,
     templateName,

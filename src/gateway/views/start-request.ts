@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { confirmationPolicies } from '../../resources/agent-settings.ts';
 import type { Conversation, Message } from '../../resources/conversation.ts';
 import { parseUuid } from '../../resources/ids.ts';
 
@@ -24,6 +25,8 @@ export const startRequestSchema = z.object({
   llm_model: z.string().nullable(),
   agent_type: z.string().nullable(),
   system_message_suffix: z.string().nullable(),
+  tools: z.array(z.string()).nullable(),
+  confirmation_policy: z.enum(confirmationPolicies).nullable(),
   sandbox_id: z.string().nullable(),
   sandbox_spec_id: z.string().nullable(),
   public: z.boolean().nullable(),
@@ -51,6 +54,8 @@ export function startRequestView({ metadata, spec }: Conversation): z.output<typ
     llm_model: spec.agent?.model ?? null,
     agent_type: spec.agent?.type ?? null,
     system_message_suffix: spec.agent?.systemMessageSuffix ?? null,
+    tools: spec.agent?.tools === undefined ? null : [...spec.agent.tools],
+    confirmation_policy: spec.agent?.confirmationPolicy ?? null,
     sandbox_id: spec.sandboxName ?? null,
     sandbox_spec_id: spec.templateName,
     public: spec.public ?? null,

@@ -17,7 +17,7 @@ const codeOf = async (call: Promise<unknown>): Promise<AgentErrorCode | 'no erro
 
 const nowhere = { baseUrl: 'http://127.0.0.1:9', sessionKey: 'k' };
 const message = { content: [{ type: 'text', text: 'do it' }] } as const;
-const wanted = { id: conversationId, workingDir: '/workspace', message };
+const wanted = { id: conversationId, workingDir: '/workspace', message, llm: { model: 'openai/m' } };
 const messagePage = (...texts: string[]) => ({
   body: {
     items: texts.map((text, index) => ({

@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { authorizationOf, fileNameOf, mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
+import { fileNameOf } from '../../../src/commands/credential-files.ts';
+import { authorizationOf, mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;

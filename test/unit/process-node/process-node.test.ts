@@ -36,13 +36,12 @@ class Bench {
     this.node = new ProcessNode({
       client: this.client,
       dataDir,
-      images: { program: { command: ['/bin/program'], env: { FROM_IMAGE: 'image', DATA: '/work/data' } } },
+      images: { program: { command: ['/bin/program'], env: { FROM_IMAGE: 'image', DATA: '/work/data' }, passEnv: ['LLM_BASE_URL'] } },
       clock: this.clock,
       random: Math.random,
       logger: silentLogger,
       runner: this.runner,
       environment: { PATH: '/bin', LANG: 'C', SECRET_OF_THE_OPERATOR: 'x', LLM_BASE_URL: 'http://llm' },
-      passEnv: ['LLM_BASE_URL'],
       ...options,
     });
   }

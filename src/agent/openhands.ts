@@ -1,0 +1,33 @@
+import type { AgentContainer, AgentContainerOptions, AgentKindDefinition } from './kind.ts';
+import { OpenHandsClient } from './openhands-client.ts';
+
+function container({ port, workingDir, stateDir, bootstrapKey }: AgentContainerOptions): AgentContainer {
+  return {
+    env: [
+      // The agent starts without keys and gets them by its init call, so that they stand neither here nor in its environment.
+      { name: 'OH_DEFERRED_INIT', value: 'true' },
+      { name: 'OH_SECRET_KEY', value: bootstrapKey },
+      { name: 'OH_CONVERSATIONS_PATH', value: `${stateDir}/conversations` },
+      { name: 'OH_BASH_EVENTS_DIR', value: `${stateDir}/bash-events` },
+      // One pod per volume is the operator's promise; the agent's lease would only delay a resume.
+      { name: 'OH_LEASE_TTL_SECONDS', value: '0' },
+      { name: 'OH_ENABLE_VSCODE', value: 'false' },
+      { name: 'OH_PRELOAD_TOOLS', value: 'false' },
+      { name: 'HOME', value: workingDir },
+      // Event timestamps of the agent have no zone.
+      { name: 'TZ', value: 'UTC' },
+    ],
+    readinessProbe: { httpGet: { path: '/ready', port }, periodSeconds: 5, timeoutSeconds: 5 },
+    // A long time-out: the agent stalls for seconds when it renders a traceback.
+    livenessProbe: {
+      httpGet: { path: '/alive', port },
+      initialDelaySeconds: 30,
+      periodSeconds: 20,
+      timeoutSeconds: 10,
+      failureThreshold: 3,
+    },
+  };
+}
+
+/** openhands-agent-server, and the reference agent. */
+export const openhands: AgentKindDefinition = { defaultPort: 8000, createClient: () => new OpenHandsClient(), container };

@@ -1,0 +1,29 @@
+import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
+import type { Logger } from '../observability/logger.ts';
+import { CredentialFiles, secretLineOf } from './credential-files.ts';
+
+/** The API keys of models from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner instead. */
+export function mountedAgentCredentials(folder: string | undefined, logger: Logger): AgentCredentials {
+  if (folder === undefined) return noAgentCredentials;
+  const files = new CredentialFiles({
+    folder,
+    logger,
+    setting: 'AGENT_CREDENTIALS_DIR',
+    what: 'a model credential',
+    expected: 'it has to be one line with the key',
+  });
+  // At the start, so that a folder that is not there does not show only when somebody needs it.
+  files.list();
+  return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
+}
+
+/** What `up` calls the key of its environment. */
+export const localCredentialName = 'model';
+
+/** On one machine: the key of the environment under its one name, for everybody; what is in the folder comes first. */
+export function localAgentCredentials(apiKey: string | undefined, mounted: AgentCredentials): AgentCredentials {
+  const key = apiKey === undefined ? undefined : secretLineOf(apiKey);
+  return {
+    of: async (owner, name) => (await mounted.of(owner, name)) ?? (name === localCredentialName ? key : undefined),
+  };
+}

@@ -1,0 +1,102 @@
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../observability/logger.ts';
+import { CommandError, systemCodeOf } from './command-error.ts';
+
+const maxLength = 8192;
+
+/**
+ * An owner as part of a file's name. Entries of a Secret have letters, digits, `-`, `_` and `.` only, so each other byte, and `_`, is
+ * written as `_` and two hex digits: alice@example.com is alice_40example.com.
+ */
+export const fileNameOf = (owner: string): string =>
+  owner.replaceAll(/[^A-Za-z0-9.-]/gu, (character) =>
+    [...Buffer.from(character)].map((byte) => `_${byte.toString(16).padStart(2, '0')}`).join(''),
+  );
+
+/** Any other name would not stay apart from its owners', or within the folder. */
+export const isCredentialName = (name: string): boolean => /^[A-Za-z0-9_-]+$/.test(name);
+
+/** The one line of a file, with which no header can be forged; undefined for anything else. */
+export function secretLineOf(text: string): string | undefined {
+  const secret = text.trim();
+  return secret === '' || secret.length > maxLength || /[^\x21-\x7e]/.test(secret) ? undefined : secret;
+}
+
+export interface CredentialFilesOptions {
+  readonly folder: string;
+  /** The setting that names the folder. */
+  readonly setting: string;
+  /** What one of them is, for logs: "a git credential". */
+  readonly what: string;
+  /** What a file has to hold, for logs. */
+  readonly expected: string;
+  readonly logger: Logger;
+}
+
+/**
+ * Credentials from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner instead. They are read when they
+ * are needed, so a change counts at once. What a file holds is never logged.
+ */
+export class CredentialFiles {
+  readonly #options: CredentialFilesOptions;
+  readonly #problems = new Map<string, string>();
+
+  constructor(options: CredentialFilesOptions) {
+    this.#options = options;
+  }
+
+  /** Without what a mount keeps for itself. Throws a `CommandError` when the folder can't be read. */
+  list(): readonly string[] {
+    const { folder, setting } = this.#options;
+    try {
+      return readdirSync(folder).filter((name) => !name.startsWith('.'));
+    } catch (error) {
+      throw new CommandError(`${setting}: ${folder} can't be read (${systemCodeOf(error) ?? String(error)})`, { cause: error });
+    }
+  }
+
+  /** An owner's own one, else everybody's; `parse` says undefined to what is of no use. Never rejects. */
+  async of<T>(
+    name: string,
+    owner: string,
+    parse: (text: string) => T | undefined,
+  ): Promise<{ readonly file: string; readonly value: T } | undefined> {
+    if (!isCredentialName(name)) return undefined;
+    const own = await this.#read(`${name}.${fileNameOf(owner)}`, parse);
+    // Where an owner's own one is of no use, everybody's is no substitute: it may open more.
+    return own === null ? ((await this.#read(name, parse)) ?? undefined) : own;
+  }
+
+  /** Null when there is no such file; undefined when it is of no use. */
+  async #read<T>(
+    file: string,
+    parse: (text: string) => T | undefined,
+  ): Promise<{ readonly file: string; readonly value: T } | null | undefined> {
+    const { folder, expected } = this.#options;
+    let text: string;
+    try {
+      text = await readFile(join(folder, file), 'utf8');
+    } catch (error) {
+      const code = systemCodeOf(error) ?? 'unreadable';
+      // The second: too long a name for a file, so there is none.
+      if (code === 'ENOENT' || code === 'ENAMETOOLONG') return null;
+      this.#complain(file, code);
+      return undefined;
+    }
+    const value = parse(text);
+    if (value === undefined) {
+      this.#complain(file, expected);
+      return undefined;
+    }
+    this.#problems.delete(file);
+    return { file, value };
+  }
+
+  #complain(file: string, problem: string): void {
+    if (this.#problems.get(file) === problem) return;
+    this.#problems.set(file, problem);
+    this.#options.logger.error(`${this.#options.what} can not be used`, { credential: file, problem });
+  }
+}

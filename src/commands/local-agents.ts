@@ -1,0 +1,103 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { UpConfig } from '../config/up.ts';
+import type { ImageProgram } from '../embedded/process-node/options.ts';
+import type { KubeClient } from '../kube/client.ts';
+import { defaultTemplateName, sandboxTemplates } from '../resources/sandbox-template.ts';
+import { CommandError } from './command-error.ts';
+import type { DataFolder } from './data-folder.ts';
+import { defaultTemplate, referenceAgentImage } from './default-template.ts';
+import { ensure } from './ensure.ts';
+import { installOpenHands, installSteps, pinnedVersion } from './openhands/install.ts';
+import { openHandsImage, openHandsProgram } from './openhands/program.ts';
+import { showProgress } from './openhands/progress.ts';
+import { localModelOf, modelPatch, openHandsTemplate, openHandsTemplateName } from './openhands/template.ts';
+
+/** A model for the reference agent comes from the environment of whoever starts all this. The real agent is told by its template. */
+const referenceVariables = ['LLM_BASE_URL', 'LLM_API_KEY', 'LLM_MODEL'];
+
+export interface LocalAgentsOptions {
+  readonly config: Pick<UpConfig, 'AGENT' | 'AGENTS_DIR' | 'PYTHON'>;
+  readonly folder: DataFolder;
+  /** Where the program lies, and the reference agent with it. */
+  readonly programFolder: string;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly signal: AbortSignal;
+}
+
+/** The agents that this machine can run. */
+export interface LocalAgents {
+  readonly images: Readonly<Record<string, ImageProgram>>;
+  /** Of starts that name no template. */
+  readonly templateName: string;
+  /** Makes the templates that are not there. */
+  ensureTemplates(client: KubeClient, namespace: string): Promise<void>;
+  /** What is told to whoever has started all this, once the templates are there. */
+  notes(client: KubeClient, namespace: string): Promise<readonly string[]>;
+  /** A first message that shows something. */
+  readonly example: string;
+}
+
+/** The first of these paths that is there: beside the bundled program, or in the sources. */
+function fileOf(programFolder: string, paths: readonly string[], what: string): string {
+  const file = paths.map((path) => join(programFolder, path)).find((path) => existsSync(path));
+  if (file === undefined) throw new CommandError(`${what} is missing in ${programFolder}`);
+  return file;
+}
+
+function referenceAgent(programFolder: string): Readonly<Record<string, ImageProgram>> {
+  const program = fileOf(programFolder, ['reference-agent.js', 'agent/reference/main.ts'], 'the reference agent');
+  return { [referenceAgentImage]: { command: [process.execPath, program], passEnv: referenceVariables } };
+}
+
+/** Installs what is chosen, unless it is there. Rejects with the signal's reason. */
+export async function localAgents(options: LocalAgentsOptions): Promise<LocalAgents> {
+  const reference = referenceAgent(options.programFolder);
+  if (options.config.AGENT === 'openhands') return openHands(options, reference);
+  return {
+    images: reference,
+    templateName: defaultTemplateName,
+    ensureTemplates: (client, namespace) => ensure(client, sandboxTemplates, defaultTemplate(namespace)),
+    notes: () => Promise.resolve([]),
+    example: 'Say hello:\n```sh\necho hello from $(pwd)\n```',
+  };
+}
+
+async function openHands(options: LocalAgentsOptions, reference: LocalAgents['images']): Promise<LocalAgents> {
+  const { config, folder, programFolder, environment, signal } = options;
+  const model = localModelOf(environment);
+  const constraints = fileOf(
+    programFolder,
+    ['openhands-constraints.txt', '../images/openhands-constraints.txt'],
+    'the list of the packages of the OpenHands agent',
+  );
+  const version = pinnedVersion(readFileSync(constraints, 'utf8'));
+  const python = await installOpenHands({
+    folder: config.AGENTS_DIR ?? folder.file('agents'),
+    constraints,
+    environment,
+    python: config.PYTHON,
+    progress: () => showProgress({ screen: process.stderr, label: 'agent', steps: installSteps }),
+    signal,
+  });
+  return {
+    // The reference agent stays: sandboxes of an earlier start may be made from its template.
+    images: { ...reference, [openHandsImage]: openHandsProgram(python, folder) },
+    templateName: openHandsTemplateName,
+    ensureTemplates: async (client, namespace) => {
+      await ensure(client, sandboxTemplates, defaultTemplate(namespace));
+      await ensure(client, sandboxTemplates, openHandsTemplate(namespace, version));
+      if (model !== undefined) await client.mergePatch(sandboxTemplates, namespace, openHandsTemplateName, modelPatch(model));
+    },
+    notes: async (client, namespace) => {
+      const { agent } = (await client.get(sandboxTemplates, namespace, openHandsTemplateName)).spec;
+      const place = agent.baseUrl === undefined ? '' : ` at ${agent.baseUrl}`;
+      const known = `${agent.model ?? ''}${place}${agent.credential === undefined ? ', without a key' : ''}`;
+      return [
+        `agent          OpenHands agent-server ${version}`,
+        `model          ${agent.model === undefined ? 'NONE: no conversation can start. Set LLM_MODEL, LLM_API_KEY and, for a service of your own, LLM_BASE_URL, and start again.' : known}`,
+      ];
+    },
+    example: 'Write a haiku about operators into haiku.txt, and show the file.',
+  };
+}

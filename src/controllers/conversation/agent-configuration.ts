@@ -1,0 +1,73 @@
+import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
+import type { AgentCredentials } from '../../agent/credentials.ts';
+import { withoutSecrets } from '../../agent/redaction.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Conversation } from '../../resources/conversation.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { StartErrorCode, StartFailure } from './start.ts';
+
+/** What a conversation's agent is told of how it should work. Holds a secret: the model's API key. */
+export type AgentConfiguration = Pick<NewAgentConversation, 'llm' | 'tools' | 'confirmationPolicy' | 'maxIterations'>;
+
+export interface AgentConfigurationsOptions {
+  readonly credentials: AgentCredentials;
+  readonly stores: { readonly templates: Store<SandboxTemplate> };
+}
+
+/**
+ * How conversations' agents are to work: what the conversation chooses, else what its template says. Where the model is served, and
+ * with which key, is the template's matter alone: another address would carry the platform's key away.
+ */
+export class AgentConfigurations {
+  readonly #options: AgentConfigurationsOptions;
+
+  constructor(options: AgentConfigurationsOptions) {
+    this.#options = options;
+  }
+
+  /** Throws a `StartFailure` when a credential is missing that the template names. */
+  async of(conversation: Conversation): Promise<AgentConfiguration> {
+    const { spec } = conversation;
+    const chosen = spec.agent ?? {};
+    const given = this.#given(conversation);
+    const apiKey = await this.#key(conversation);
+    if (given.credential !== undefined && apiKey === undefined) {
+      throw new StartFailure(
+        StartErrorCode.modelCredentialMissing,
+        `The model credential ${given.credential}, which the sandbox template ${spec.templateName} names, is missing or can't be used.`,
+      );
+    }
+    return {
+      llm: llmOf(chosen.model ?? given.model, given.baseUrl, apiKey),
+      tools: chosen.tools ?? given.tools,
+      confirmationPolicy: chosen.confirmationPolicy ?? given.confirmationPolicy,
+      maxIterations: given.maxIterations,
+    };
+  }
+
+  /** The model and the key that there is for it now; undefined where there is none. */
+  async llmWithKey(conversation: Conversation): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
+    const { model: givenModel, baseUrl } = this.#given(conversation);
+    const apiKey = await this.#key(conversation);
+    const llm = llmOf(conversation.spec.agent?.model ?? givenModel, baseUrl, apiKey);
+    return llm === undefined || apiKey === undefined ? undefined : { ...llm, apiKey };
+  }
+
+  /** A text of the agent's as it may be stored and shown: model hosts like to repeat the key that they refuse. */
+  async shown(text: string, conversation: Conversation): Promise<string> {
+    const key = await this.#key(conversation);
+    return key === undefined ? text : withoutSecrets(text, [key]);
+  }
+
+  #given({ metadata, spec }: Conversation): Partial<SandboxTemplate['spec']['agent']> {
+    return this.#options.stores.templates.get(metadata.namespace, spec.templateName)?.spec.agent ?? {};
+  }
+
+  async #key(conversation: Conversation): Promise<string | undefined> {
+    const { credential } = this.#given(conversation);
+    return credential === undefined ? undefined : this.#options.credentials.of(conversation.spec.owner, credential);
+  }
+}
+
+const llmOf = (model: string | undefined, baseUrl: string | undefined, apiKey: string | undefined): AgentLlm | undefined =>
+  model === undefined ? undefined : { model, ...(baseUrl === undefined ? {} : { baseUrl }), ...(apiKey === undefined ? {} : { apiKey }) };

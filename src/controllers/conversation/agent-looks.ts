@@ -1,0 +1,85 @@
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
+import { AgentError } from '../../agent/errors.ts';
+import type { Clock } from '../../kube/clock.ts';
+import { PollLane, type Polled } from './poll-lane.ts';
+
+export interface AgentLooksOptions {
+  readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+}
+
+/** Whom to ask. */
+export interface Asked {
+  readonly endpoint: AgentEndpoint;
+  /** The container: what is known of one says nothing about the next. */
+  readonly agent: string;
+}
+
+type Answers = ReadonlyMap<string, AgentConversation | undefined>;
+
+interface Batch {
+  readonly ids: Set<string>;
+  readonly answers: Promise<Polled<Answers>>;
+}
+
+/** Those who are due at the same time ask together. */
+const gatherMs = 5;
+const mostAtOnce = 20;
+
+/** Asks agents for conversations: once for all those of a sandbox that are due together. */
+export class AgentLooks {
+  readonly #agent: AgentLooksOptions['agent'];
+  readonly #clock: Clock;
+  readonly #lane: PollLane;
+  /** By agent; each is open for others to join. */
+  readonly #gathering = new Map<string, Batch>();
+
+  constructor({ agent, clock, random }: AgentLooksOptions) {
+    this.#agent = agent;
+    this.#clock = clock;
+    this.#lane = new PollLane({ clock, random });
+  }
+
+  /** `answer` undefined: the agent does not know it. Throws what is no `AgentError`, and when the signal is aborted. */
+  async look(asked: Asked, id: string, signal: AbortSignal): Promise<Polled<AgentConversation | undefined>> {
+    const batch = this.#gathering.get(asked.agent) ?? this.#gather(asked, signal);
+    batch.ids.add(id);
+    if (batch.ids.size >= mostAtOnce) this.#gathering.delete(asked.agent);
+    const polled = await batch.answers;
+    return 'answer' in polled ? { answer: polled.answer.get(id), beganAt: polled.beganAt } : polled;
+  }
+
+  /** What followed a look has failed. Returns how long to leave the agent alone. */
+  failed({ agent }: Asked, error: AgentError): number {
+    return this.#lane.failed(agent, error);
+  }
+
+  #gather({ endpoint, agent }: Asked, signal: AbortSignal): Batch {
+    const ids = new Set<string>();
+    const due = new Promise<void>((resolve) => void this.#clock.after(gatherMs, resolve));
+    const answers = due.then(() => {
+      if (this.#gathering.get(agent) === batch) this.#gathering.delete(agent);
+      return this.#lane.poll(agent, (patience) => this.#ask(endpoint, [...ids], patience), signal);
+    });
+    const batch: Batch = { ids, answers };
+    this.#gathering.set(agent, batch);
+    return batch;
+  }
+
+  async #ask(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<Answers> {
+    if (ids.length > 1) {
+      try {
+        const all = await this.#agent.conversations(endpoint, ids, { signal });
+        return new Map(ids.map((id, index) => [id, all[index]]));
+      } catch (error) {
+        // One that is too large, or is none at all, must not hide the others.
+        if (!(error instanceof AgentError && ['malformed', 'refused', 'not-found'].includes(error.code))) throw error;
+      }
+    }
+    const answers = new Map<string, AgentConversation | undefined>();
+    for (const id of ids) answers.set(id, await this.#agent.conversation(endpoint, id, { signal }));
+    return answers;
+  }
+}

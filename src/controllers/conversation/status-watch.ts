@@ -1,0 +1,110 @@
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
+import type { AgentError } from '../../agent/errors.ts';
+import type { Clock } from '../../kube/clock.ts';
+import type { Request } from '../../kube/controller.ts';
+import type { Store } from '../../kube/store.ts';
+import type { Conversation, ConversationStatus } from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { AgentLooks, type Asked } from './agent-looks.ts';
+import { Paces } from './paces.ts';
+import { mostForIdleTimeout } from './poll-cadence.ts';
+import { SoftWrites } from './soft-fields.ts';
+
+export interface StatusWatchOptions {
+  readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
+  readonly stores: { readonly templates: Store<SandboxTemplate> };
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+}
+
+/** One look at a conversation, until what it has shown is stored. */
+export interface Look {
+  readonly asked: Asked;
+  readonly beganAt: number;
+  readonly subject: string;
+  readonly sandbox: Sandbox;
+  /** Undefined: the agent does not know it. */
+  readonly state: AgentConversation | undefined;
+}
+
+const keyOf = ({ namespace, name }: Request): string => `${namespace}/${name}`;
+
+/** What makes a look at once worth it: another word of its owner, another agent, another uid. */
+const subjectOf = ({ metadata }: Conversation, sandbox: Sandbox): string =>
+  [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join('/');
+
+const askedOf = ({ metadata, status }: Sandbox, endpoint: AgentEndpoint): Asked => ({
+  endpoint,
+  agent: [metadata.uid, status?.containerID, status?.agentRuns, endpoint.baseUrl].join('/'),
+});
+
+/** When and how agents are asked what they do, and when what they say is written. Remembers in memory alone, and may forget it all. */
+export class StatusWatch {
+  readonly #templates: Store<SandboxTemplate>;
+  readonly #looks: AgentLooks;
+  readonly #paces: Paces;
+  readonly #softWrites: SoftWrites;
+
+  constructor(options: StatusWatchOptions) {
+    this.#templates = options.stores.templates;
+    this.#looks = new AgentLooks(options);
+    this.#paces = new Paces(options);
+    this.#softWrites = new SoftWrites(options);
+  }
+
+  /** Somebody says that the agent has something to tell. Milliseconds until it is asked; undefined: nobody asks it. */
+  hint(request: Request): number | undefined {
+    return this.#paces.hint(keyOf(request));
+  }
+
+  /** There is nothing to look at any more, or not for now. */
+  forget(request: Request): void {
+    this.#paces.forget(keyOf(request));
+    this.#softWrites.forget(keyOf(request));
+  }
+
+  /** A look, if one is due; else the milliseconds until it is. Throws what is no `AgentError`, and when the signal is aborted. */
+  async look(conversation: Conversation, sandbox: Sandbox, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Look | number> {
+    const subject = subjectOf(conversation, sandbox);
+    const waitMs = this.#paces.waitMs(keyOf(conversation.metadata), subject);
+    if (waitMs > 0) return waitMs;
+    const asked = askedOf(sandbox, endpoint);
+    const polled = await this.#looks.look(asked, conversationIdOf(conversation), signal);
+    return 'laterMs' in polled ? polled.laterMs : { asked, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
+  }
+
+  /** What followed a look has failed. Milliseconds to leave the agent alone. */
+  failed({ asked }: Look, error: AgentError): number {
+    return this.#looks.failed(asked, error);
+  }
+
+  /** What a look has shown is stored. Milliseconds until the next one. */
+  looked(
+    look: Look,
+    conversation: Conversation,
+    change: { readonly before: ConversationStatus; readonly status: ConversationStatus; readonly againAfterMs: number | undefined },
+  ): number {
+    const key = keyOf(conversation.metadata);
+    const { metadata, spec } = look.sandbox;
+    const idleTimeout = this.#templates.get(metadata.namespace, spec.templateName)?.spec.idleTimeout;
+    const { before, status, againAfterMs = Infinity } = change;
+    return this.#paces.looked(key, {
+      beganAt: look.beganAt,
+      subject: look.subject,
+      sandboxUid: metadata.uid,
+      status,
+      runs: look.state?.executionStatus === 'running',
+      changed: before.executionStatus !== status.executionStatus || before.title !== status.title,
+      againAfterMs: Math.min(againAfterMs, this.#softWrites.waitMs(key)),
+      mostMs: mostForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)),
+    });
+  }
+
+  /** Whether what differs is not worth a write yet. If not, it has to be written now. */
+  withheld({ metadata, status }: Conversation, next: ConversationStatus): boolean {
+    return this.#softWrites.withheld(keyOf(metadata), next, status);
+  }
+}

@@ -1,0 +1,24 @@
+// Installs the real agent where the tests look for it, and prints its Python. Exit code 3: there is no Python that will do.
+import { fileURLToPath } from 'node:url';
+import { installOpenHands, installSteps } from '../../src/commands/openhands/install.ts';
+import { showProgress } from '../../src/commands/openhands/progress.ts';
+import { NoPythonError } from '../../src/commands/openhands/python.ts';
+
+const root = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const ended = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ended.abort(new Error('interrupted')));
+
+try {
+  const python = await installOpenHands({
+    folder: root('.cache/agents'),
+    constraints: root('images/openhands-constraints.txt'),
+    environment: process.env,
+    python: process.env['PYTHON'],
+    progress: () => showProgress({ screen: process.stderr, label: 'agent', steps: installSteps }),
+    signal: ended.signal,
+  });
+  process.stdout.write(`${python}\n`);
+} catch (error) {
+  process.stderr.write(`agent: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = error instanceof NoPythonError ? 3 : 1;
+}
