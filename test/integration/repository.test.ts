@@ -36,10 +36,8 @@ afterAll(async () => {
 
 /** The working tree of a sandbox, on this machine. */
 async function projectOf(sandboxId: string | null): Promise<string> {
-  const { stdout } = await kubectl(up.kubeconfig, ['get', 'pvc', sandboxId ?? '', '-o', 'jsonpath={.spec.volumeName}']);
-  return execFileSync('find', [up.dataDir, '-path', `*${stdout}*`, '-type', 'd', '-name', 'project'])
-    .toString()
-    .trim();
+  const { stdout } = await kubectl(up.kubeconfig, ['get', 'pvc', sandboxId ?? '', '-o', 'jsonpath={.metadata.uid}']);
+  return join(up.dataDir, 'node', 'volumes', stdout, 'project');
 }
 
 /** What anybody can see of processes: arguments and environments, but not this one's. */
@@ -57,11 +55,21 @@ const processes = (): string =>
     )
     .join('\n');
 
-const gate = (name: string): (() => void) => {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  host.gates.set(name, promise);
-  return resolve;
-};
+/** Keeps objects of the repository back until it is called. */
+function gate(name: string): () => void {
+  let open = (): void => undefined;
+  host.gates.set(name, new Promise((resolve) => (open = resolve)));
+  return () => open();
+}
+
+/** A start that is in the middle of its clone, until it is let go on. */
+async function hold() {
+  const open = gate('acme/secret');
+  const { id } = await up.start('Hello.', { selected_repository: 'acme/secret' });
+  host.taken();
+  await eventually('the clone has begun', () => host.requests.some(({ method }) => method === 'POST'));
+  return { id, open };
+}
 
 describe('an installation with a git host', () => {
   it('clones what is there, and refuses what is not', async () => {
@@ -94,7 +102,8 @@ describe('an installation with a git host', () => {
     expect(seen).toContain('CO_STEP=');
     for (const secret of [password, encoded]) expect(seen).not.toContain(secret);
     // What the sandbox has instead is in the environment of git alone.
-    const ticket = /Authorization: Bearer (\d+\.[\w-]+)/.exec(seen)?.[1] ?? 'none';
+    const ticket = /Authorization: Bearer (\d+\.[\w-]+)/.exec(seen)?.[1] ?? '';
+    expect(ticket).not.toBe('');
     const commandLines = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     for (const pid of commandLines) {
       const path = join('/proc', pid, 'cmdline');
