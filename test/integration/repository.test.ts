@@ -93,21 +93,17 @@ describe('an installation with a git host', () => {
   });
 
   it('clones a private repository, and the credential is nowhere but in the gateway', async () => {
-    const open = gate('acme/secret');
-    const { id } = await up.start('Hello.', { selected_repository: 'acme/secret' });
-    await eventually('the clone has begun', () =>
-      host.requests.some(({ method, url }) => method === 'POST' && url.includes('acme/secret')),
-    );
+    const { id, open } = await hold();
     const seen = processes();
-    expect(seen).toContain('CO_STEP=');
-    for (const secret of [password, encoded]) expect(seen).not.toContain(secret);
+    expect(seen.includes('CO_STEP=')).toBe(true);
+    for (const secret of [password, encoded]) expect(seen.includes(secret)).toBe(false);
     // What the sandbox has instead is in the environment of git alone.
     const ticket = /Authorization: Bearer (\d+\.[\w-]+)/.exec(seen)?.[1] ?? '';
     expect(ticket).not.toBe('');
     const commandLines = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
     for (const pid of commandLines) {
       const path = join('/proc', pid, 'cmdline');
-      expect(existsSync(path) ? readFileSync(path, 'latin1') : '').not.toContain(ticket);
+      expect(existsSync(path) && readFileSync(path, 'latin1').includes(ticket)).toBe(false);
     }
     const { stdout: during } = await kubectl(up.kubeconfig, ['get', 'conversations,sandboxes,pods,events', '-o', 'yaml']);
     open();
@@ -125,12 +121,7 @@ describe('an installation with a git host', () => {
 
   it('clones again when everything is killed in the middle of it', async () => {
     const before = new Set(up.agentProcesses());
-    const open = gate('acme/secret');
-    host.taken();
-    const { id } = await up.start('Hello.', { selected_repository: 'acme/secret' });
-    await eventually('the clone has begun', () =>
-      host.requests.some(({ method, url }) => method === 'POST' && url.includes('acme/secret')),
-    );
+    const { id, open } = await hold();
     for (const pid of up.agentProcesses()) if (!before.has(pid)) process.kill(pid, 'SIGKILL');
     open();
     host.gates.clear();
