@@ -48,6 +48,13 @@ const callTimeoutSeconds = 20;
 
 const workingDirOf = ({ folder }: StepReport): string => `${folder.replace(/\/$/, '')}/${projectFolder}`;
 
+/** Where the gateway is, is nobody's business. */
+function withoutGateway(output: string, gatewayUrl: string, url: string): string {
+  const { hostname, host } = new URL(gatewayUrl);
+  const shown = output.replaceAll(gatewayUrl, url);
+  return hostname === new URL(url).hostname ? shown : shown.replaceAll(host, 'the gateway').replaceAll(hostname, 'the gateway');
+}
+
 const noModel = (template: string): string => `The agent needs a model: name one in the request, or in the sandbox template ${template}.`;
 
 /** The steps of a start inside the sandbox. Each looks whether it is done already, so each can be taken again. */
@@ -80,21 +87,23 @@ export class StartPipeline {
     const { agent, gitHosts: hosts, cloneTimeoutSeconds: timeoutSeconds, maxRepositoryMebibytes: maxMebibytes } = this.#options;
     if (repository === undefined) throw new Error('there is no repository to clone');
     // Throws for a provider that is not there, before anything is asked of the sandbox.
-    cloneUrlOf(repository, hosts);
+    const url = cloneUrlOf(repository, hosts);
     const name = 'clone';
-    const open = begun ? undefined : access();
+    const known = access();
+    const open = begun ? undefined : known;
     let report =
       begun || open !== undefined
         ? await this.#ask(endpoint, lookCommand({ name, id: uid }, begun ? laterWaitSeconds : 0), signal)
         : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost') {
-      const { gatewayUrl, ticket } = open ?? access() ?? {};
+      const { gatewayUrl, ticket } = known ?? {};
       // In no command: those are kept on the volume, and stand in process lists.
       if (ticket !== undefined && report !== undefined)
         await agent.writeFile(endpoint, `${report.folder}/${ticketFile}`, ticket, { signal });
       const script = cloneScript({ repository, hosts, gatewayUrl: report === undefined ? undefined : gatewayUrl, maxMebibytes });
       report = await this.#begin(endpoint, { name, id: uid, script, timeoutSeconds }, signal);
     }
+    if (known !== undefined) report = { ...report, output: withoutGateway(report.output, known.gatewayUrl, url) };
     return { report, failure: cloneFailure(report, repository, this.#options), workingDir: workingDirOf(report) };
   }
 

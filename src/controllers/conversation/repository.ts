@@ -79,7 +79,7 @@ export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: Clo
     // No question may wait for an answer, and nothing of the workspace may change what git does.
     'export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 GIT_ASKPASS=true GIT_LFS_SKIP_SMUDGE=1',
     `export GIT_ALLOW_PROTOCOL=${shellQuote(address.split(':', 1)[0] ?? '')}`,
-    `trap 'code=$?; [ "$code" -eq 0 ] || rm -rf "$half"; rm -f .agent/refs .agent/said .agent/code; exit "$code"' EXIT`,
+    `trap 'code=$?; [ "$code" -eq 0 ] || rm -rf "$half"; rm -f .agent/refs .agent/said .agent/refused .agent/code; exit "$code"' EXIT`,
     `trap 'exit 143' TERM`,
     // The last words are in the log of the step as soon as it has been read.
     `fail() { sleep 0.3; ! cat .agent/said ${stepFolder('clone')}/log.* 2>/dev/null | grep -qE 'No space left|[Dd]isk quota' || exit ${preparation.volumeFull}; exit "$1"; }`,
@@ -92,8 +92,11 @@ export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: Clo
     ...throughGateway,
     'if [ -n "$ticket" ]; then',
     '  use_gateway; refs',
-    // It is not needed, or there is none.
-    `  if [ "$code" -ne 0 ] && grep -q "' not found$" .agent/said; then use_host; refs; fi`,
+    `  if [ "$code" -ne 0 ] && ! grep -q 'returned error: 403' .agent/said; then`,
+    // Not needed, or not there: what everybody may read does not depend on the gateway.
+    `    mv .agent/said .agent/refused; use_host; refs`,
+    `    if [ "$code" -ne 0 ] && ! grep -q "' not found$" .agent/refused; then mv .agent/refused .agent/said; fi`,
+    '  fi',
     'else refs; fi',
     'if [ "$code" -ne 0 ]; then',
     '  cat .agent/said',
