@@ -4,6 +4,7 @@ import { createAgentClient } from '../agent/kinds.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
+import { startHintListener } from '../controllers/hint-listener.ts';
 import { Operator } from '../controllers/operator.ts';
 import { fenced } from '../kube/fenced-client.ts';
 import { loadConnection } from '../kube/kubeconfig.ts';
@@ -45,6 +46,13 @@ export async function operator(): Promise<void> {
   ];
   for (const server of telemetry) stack.defer(() => server.close());
 
+  let leading: Operator | undefined;
+  const hints = await startHintListener({
+    ...{ host: config.HINT_HOST, port: config.HINT_PORT, keys, logger },
+    onHint: (hint) => leading?.hint(hint),
+  });
+  stack.defer(() => hints.close());
+
   const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
   const agent = createAgentClient();
   stack.defer(() => agent.close());
@@ -72,7 +80,9 @@ export async function operator(): Promise<void> {
         ...(config.AGENT_SIDE_URL === undefined ? {} : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
       });
       await work.start(signal);
+      leading = work;
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      leading = undefined;
       await work.stop();
     },
   });
@@ -80,7 +90,7 @@ export async function operator(): Promise<void> {
   const elections = (async () => {
     while (!stop.signal.aborted) await election.run(stop.signal);
   })();
-  logger.info('operator started', { namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
+  logger.info('operator started', { hintPort: hints.port, namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
   const signal = await stopped;
   logger.info('stopping', { signal });
   stop.abort(new Error('the process is stopping'));

@@ -1,3 +1,4 @@
+import type { AgentHint } from '../agent/hints.ts';
 import { createAgentClient } from '../agent/kinds.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
@@ -6,6 +7,7 @@ import { Operator } from '../controllers/operator.ts';
 import { issueKey } from '../gateway/auth/issue-key.ts';
 import { hashKey } from '../gateway/auth/key.ts';
 import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
+import { webhooks } from '../gateway/agent-side/webhooks.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -130,7 +132,11 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
 
   const credentials = gitCredentials(config, runtime);
   const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
-  const agentSide = createAgentSide({ parts: [clones], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  // Both are one process, and the operator comes later: until then there is nothing to hint at.
+  let tell: (hint: AgentHint) => void = () => undefined;
+  const hooks = webhooks({ keys, tell: (hint) => tell(hint), clock: runtime.clock, metrics });
+  const parts = [clones, hooks];
+  const agentSide = createAgentSide({ parts, sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
@@ -146,6 +152,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   });
   stack.defer(() => operator.stop());
   await operator.start();
+  tell = (hint) => operator.hint(hint);
 
   const gateway = createGateway({
     client,

@@ -18,16 +18,29 @@ class BusyAgent extends OpenHandsClient {
   #next = this.#runs;
 
   override probe = () => Promise.resolve('ready' as const);
-  override runningConversations = () => {
+  override runningConversations = (): Promise<readonly string[]> => {
     const now = this.#runs;
     this.#runs = this.#next;
     return Promise.resolve(now);
   };
+  override waitingConversations = (): Promise<readonly string[]> => Promise.resolve([]);
   override interrupt = (_endpoint: unknown, id: string) => {
     this.asked.push(id);
     this.#next = this.#next.filter((run) => run !== id);
     return Promise.resolve();
   };
+}
+
+/** One that waits for a person until its action is rejected. */
+class AskingAgent extends BusyAgent {
+  readonly rejected: string[] = [];
+  override runningConversations = () => Promise.resolve([]);
+  override waitingConversations = () => Promise.resolve(this.rejected.length === 0 ? ['c3'] : []);
+  override async rejectPending(...[, id, reason]: Parameters<BusyAgent['rejectPending']>): Promise<void> {
+    await Promise.resolve();
+    expect(reason).toContain('paused');
+    this.rejected.push(id);
+  }
 }
 
 const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
@@ -80,6 +93,16 @@ async function settle(sandbox: Sandbox, agent: BusyAgent) {
   }
   return { phases, status: (await client.get(sandboxes, 'default', 'sbx-1')).status };
 }
+
+describe('a pause while an action waits for a confirmation', () => {
+  it('rejects the action before the pod goes, and remembers whose it was', async () => {
+    const agent = new AskingAgent({});
+    const { status } = await settle({ ...aSandbox({ status: running }), spec: { ...aSandbox().spec, replicas: 0 } }, agent);
+    await agent.close();
+    expect(agent.rejected).toEqual(['c3']);
+    expect(status).toMatchObject({ phase: 'PAUSED', interrupted: ['c3'] });
+  });
+});
 
 describe('a pause by its owner that is taken back', () => {
   it.each<[string, Sandbox]>([
