@@ -173,6 +173,8 @@ export interface AgentClient {
   initialise(endpoint: AgentEndpoint, init: AgentInit, options?: AgentCallOptions): Promise<void>;
   /** A failing command is a result. Aborting does not stop the command. */
   execute(endpoint: AgentEndpoint, command: AgentCommand, options?: AgentCallOptions): Promise<AgentCommandResult>;
+  /** Writes a small file whole, and the folders above it. `path` is absolute, in the sandbox. */
+  writeFile(endpoint: AgentEndpoint, path: string, text: string, options?: AgentCallOptions): Promise<void>;
   /** The hooks of a repository; undefined when it has none. */
   hookConfig(
     endpoint: AgentEndpoint,

@@ -12,6 +12,7 @@ export class ClientOfKinds implements AgentClient {
   readonly probe: AgentClient['probe'] = (endpoint, ...rest) => this.#of(endpoint).probe(endpoint, ...rest);
   readonly initialise: AgentClient['initialise'] = (endpoint, ...rest) => this.#of(endpoint).initialise(endpoint, ...rest);
   readonly execute: AgentClient['execute'] = (endpoint, ...rest) => this.#of(endpoint).execute(endpoint, ...rest);
+  readonly writeFile: AgentClient['writeFile'] = (endpoint, ...rest) => this.#of(endpoint).writeFile(endpoint, ...rest);
   readonly hookConfig: AgentClient['hookConfig'] = (endpoint, ...rest) => this.#of(endpoint).hookConfig(endpoint, ...rest);
   readonly createConversation: AgentClient['createConversation'] = (endpoint, ...rest) =>
     this.#of(endpoint).createConversation(endpoint, ...rest);

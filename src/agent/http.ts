@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { Agent, request, type Dispatcher } from 'undici';
+import { Agent, FormData, request, type Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { AgentError, type AgentErrorCode } from './errors.ts';
 import { plainText } from './plain-text.ts';
@@ -17,6 +17,8 @@ export interface AgentReading {
 interface Sending extends AgentReading {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly body?: unknown;
+  /** The text of a file to upload, in place of a body of JSON. */
+  readonly file?: string;
 }
 
 export interface AgentRequest<T> extends Sending {
@@ -124,7 +126,7 @@ export class AgentHttp {
           ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
           ...options.headers,
         },
-        body: options.body === undefined ? null : JSON.stringify(options.body),
+        body: bodyOf(options),
         signal,
       });
       return { response, deadline };
@@ -151,6 +153,13 @@ export class AgentHttp {
       throw failureOf(error, options, deadline);
     }
   }
+}
+
+function bodyOf({ body, file }: Sending): FormData | string | null {
+  if (file === undefined) return body === undefined ? null : JSON.stringify(body);
+  const form = new FormData();
+  form.set('file', new Blob([file]), 'file');
+  return form;
 }
 
 function failureOf(error: unknown, { signal, timeoutMs }: Pick<AgentReading, 'signal' | 'timeoutMs'>, deadline: AbortSignal): AgentError {

@@ -145,6 +145,11 @@ export class OpenHandsClient implements AgentClient {
     return commandResultOf(body, { tookMs: this.#monotonic() - startedMs, timeoutSeconds: command.timeoutSeconds });
   }
 
+  async writeFile(endpoint: AgentEndpoint, path: string, file: string, options: AgentCallOptions = {}): Promise<void> {
+    const call = { method: 'POST', path: '/api/file/upload', query: { path }, file } as const;
+    await this.#api.call(endpoint, options, { ...call, answer: wire.uploadSchema });
+  }
+
   async hookConfig(
     endpoint: AgentEndpoint,
     projectDir: string,

@@ -12,6 +12,8 @@ export const commandOutputSchema = z.object({
   stderr: z.string().nullish(),
 });
 
+export const uploadSchema = z.object({ file_size: z.int().min(0) });
+
 /** For what a conversation can do without: an agent that writes nonsense there is still known to run, or to stand. */
 const accessory = <T extends z.ZodType>(schema: T) => schema.nullish().catch(undefined);
 

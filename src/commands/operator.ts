@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { randomBytes } from 'node:crypto';
 import { createAgentClient } from '../agent/kinds.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
+import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { startHintListener } from '../controllers/hint-listener.ts';
 import { Operator } from '../controllers/operator.ts';
@@ -75,6 +76,7 @@ export async function operator(): Promise<void> {
         agentCredentials,
         ...scope,
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
+        preparation: preparationLimits(config),
         ...(config.AGENT_SIDE_URL === undefined ? {} : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
       });
       await work.start(signal);

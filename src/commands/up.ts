@@ -1,5 +1,6 @@
 import type { AgentHint } from '../agent/hints.ts';
 import { createAgentClient } from '../agent/kinds.ts';
+import { preparationLimits } from '../config/environment.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
@@ -148,6 +149,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
     ...runtime,
     ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, agentCredentials, namespace, pauseBoundMs },
     agentSide: { url: agentSideUrl, namespace },
+    preparation: preparationLimits(config),
   });
   stack.defer(() => operator.stop());
   await operator.start();

@@ -12,6 +12,15 @@ export const port = (fallback: number) =>
 export const seconds = (fallback: number) =>
   z.coerce.number('must be a number of seconds').positive('must be more than 0').default(fallback);
 
+/** For `timeout` of a shell. */
+const wholeSeconds = (fallback: number) =>
+  z.coerce
+    .number('must be a number of seconds')
+    .int('must be a whole number of seconds')
+    .min(1)
+    .max(86_400, 'must be at most a day')
+    .default(fallback);
+
 /** A number of things that there may be at most. */
 export const count = (fallback: number) => z.coerce.number('must be a number').int('must be a whole number').min(1).default(fallback);
 
@@ -74,6 +83,12 @@ export const shared = {
 export const operating = {
   /** How long a pause waits for the agent to stop its runs before its pod is deleted all the same. */
   PAUSE_TIMEOUT_SECONDS: seconds(15),
+  /** How long the clone of a repository may take. */
+  CLONE_TIMEOUT_SECONDS: wholeSeconds(600),
+  /** How long a repository's set-up script may take. */
+  SETUP_TIMEOUT_SECONDS: wholeSeconds(600),
+  /** What a repository may take on its sandbox's volume, with its history. */
+  REPOSITORY_MAX_MIB: count(10_240),
   /** A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one owner. By default there are none. */
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
@@ -85,3 +100,10 @@ export function readEnvironment<S extends z.ZodType>(schema: S, environment: Nod
   if (result.success) return result.data;
   throw new ConfigError(result.error.issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('\n'));
 }
+
+/** How long the steps of a start may take, and how large they may make a workspace. */
+export const preparationLimits = (config: z.output<z.ZodObject<typeof operating>>) => ({
+  cloneTimeoutSeconds: config.CLONE_TIMEOUT_SECONDS,
+  setupTimeoutSeconds: config.SETUP_TIMEOUT_SECONDS,
+  maxRepositoryMebibytes: config.REPOSITORY_MAX_MIB,
+});

@@ -17,6 +17,7 @@ import { AgentSilence } from './agent-silence.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
+import type { PreparationLimits } from './conversation/pipeline.ts';
 import type { GitHosts } from './conversation/repository.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
@@ -36,8 +37,10 @@ export interface OperatorOptions {
   readonly agentCredentials?: AgentCredentials;
   /** Where it works; absent: in all namespaces. */
   readonly namespace?: string;
-  /** Where agents send webhooks to; absent: they are polled only. */
+  /** Where sandboxes reach the gateway: agents send webhooks there, and private repositories are cloned through it; absent: they don't. */
   readonly agentSide?: AgentSide;
+  /** How long the steps of a start may take, and a repository may be: what differs from the defaults. */
+  readonly preparation?: Partial<PreparationLimits>;
   /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
   readonly clock: Clock;
@@ -117,6 +120,7 @@ export class Operator {
     const conversations = new ConversationReconciler({
       ...{ client, stores, agent, keys, gitHosts, events, silence, onSilent, clock, random, logger, metrics },
       credentials: options.agentCredentials ?? noAgentCredentials,
+      ...{ agentSide: options.agentSide, preparation: options.preparation },
     });
     // Starts that take long must not keep the status of others waiting. Each conversation is in the hands of one of both.
     const isStarted = ({ namespace, name }: Request) => {

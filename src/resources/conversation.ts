@@ -122,6 +122,23 @@ const transitionSchema = z.object({
   detail: z.string().max(2048).optional(),
 });
 
+export const startStepNames = ['clone', 'setup'] as const;
+export const startStepStates = ['running', 'done', 'failed'] as const;
+
+const startStepSchema = z.object({
+  name: z.enum(startStepNames),
+  state: z.enum(startStepStates),
+  startedAt: timestamp(),
+  updatedAt: timestamp(),
+  endedAt: timestamp().optional(),
+  exitCode: z.int().min(0).max(255).optional(),
+  output: z
+    .string()
+    .max(4096)
+    .optional()
+    .meta({ description: 'The last of what it has printed, without control characters and what looks like a credential.' }),
+});
+
 export const conversationStatusSchema = z.object({
   observedGeneration: z.int().min(0).optional(),
   start: z
@@ -135,6 +152,11 @@ export const conversationStatusSchema = z.object({
         .meta({ description: 'Why it is in ERROR or, before that, what keeps it waiting: a stable code, see docs/reasons.md.' }),
       error: z.string().max(2048).optional().meta({ description: 'The same in words that are safe to show to the owner.' }),
       deadline: timestamp().optional().meta({ description: 'When the present step counts as failed.' }),
+      steps: z
+        .array(startStepSchema)
+        .max(8)
+        .optional()
+        .meta({ description: "What was run in the sandbox for it: the clone, and the repository's own set-up script." }),
     })
     .optional(),
   sandboxName: objectName().optional(),
@@ -202,6 +224,7 @@ export const conversationStatusSchema = z.object({
 
 export type ConversationSpec = z.output<typeof conversationSpecSchema>;
 export type ConversationStatus = z.output<typeof conversationStatusSchema>;
+export type StartStep = z.output<typeof startStepSchema>;
 export type StartState = NonNullable<ConversationStatus['start']>;
 export type Message = NonNullable<ConversationSpec['initialMessage']>;
 export type LaterMessage = z.output<typeof laterMessageSchema>;

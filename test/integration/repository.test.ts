@@ -1,32 +1,87 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { eventually } from '../support/eventually.ts';
 import { GitServer } from '../support/git-server.ts';
+import { repositoryOf } from '../support/git-tree.ts';
 import { Installation, saying } from '../support/installation.ts';
+import { kubectl } from '../support/kubectl.ts';
 
-const credential = 'bot:s3cret-of-all';
+const password = 's3cret-of-all';
+const credential = `bot:${password}`;
+const encoded = Buffer.from(credential).toString('base64');
+
+const folder = mkdtempSync(join(tmpdir(), 'repository-'));
+let host: GitServer;
+let up: Installation;
+beforeAll(async () => {
+  const credentials = join(folder, 'forgejo');
+  writeFileSync(credentials, credential);
+  const from = repositoryOf(folder, { 'README.md': 'private\n', 'large.bin': randomBytes(3 * 1024 * 1024) });
+  host = await GitServer.start({
+    repositories: { 'acme/shop': { branches: ['trunk'], head: 'trunk' }, 'acme/secret': { from } },
+    readers: { 'acme/secret': [credential] },
+  });
+  const hosts = JSON.stringify({ forgejo: host.url });
+  up = await Installation.start({ env: { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder, LOG_LEVEL: 'debug' } });
+}, 60_000);
+afterEach(() => host.gates.clear());
+afterAll(async () => {
+  await up.stop();
+  await host.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** The working tree of a sandbox, on this machine. */
+async function projectOf(sandboxId: string | null): Promise<string> {
+  const { stdout } = await kubectl(up.kubeconfig, ['get', 'pvc', sandboxId ?? '', '-o', 'jsonpath={.metadata.uid}']);
+  return join(up.dataDir, 'node', 'volumes', stdout, 'project');
+}
+
+/** What anybody can see of processes: arguments and environments, but not this one's. */
+const processes = (): string =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .flatMap((pid) =>
+      ['cmdline', 'environ'].map((file) => {
+        try {
+          return readFileSync(join('/proc', pid, file), 'latin1');
+        } catch {
+          return '';
+        }
+      }),
+    )
+    .join('\n');
+
+/** Keeps objects of the repository back until it is called. */
+function gate(name: string): () => void {
+  let open = (): void => undefined;
+  host.gates.set(name, new Promise((resolve) => (open = resolve)));
+  return () => open();
+}
+
+/** A start that is in the middle of its clone, until it is let go on. */
+async function hold() {
+  const open = gate('acme/secret');
+  const { id } = await up.start('Hello.', { selected_repository: 'acme/secret' });
+  host.taken();
+  await eventually('the clone has begun', () => host.requests.some(({ method }) => method === 'POST'));
+  return { id, open };
+}
 
 describe('an installation with a git host', () => {
-  let host: GitServer;
-  let up: Installation;
-  const folder = mkdtempSync(join(tmpdir(), 'git-credentials-'));
-  beforeAll(async () => {
-    host = await GitServer.start({
-      repositories: { 'acme/shop': { branches: ['trunk'], head: 'trunk' }, 'acme/secret': {} },
-      readers: { 'acme/secret': [credential] },
-    });
-    writeFileSync(join(folder, 'forgejo'), credential);
-    up = await Installation.start({ env: { GIT_HOSTS: JSON.stringify({ forgejo: host.url }), GIT_CREDENTIALS_DIR: folder } });
-  }, 30_000);
-  afterAll(async () => {
-    await up.stop();
-    await host.stop();
-    rmSync(folder, { recursive: true });
-  });
-
   it('clones what is there, and refuses what is not', async () => {
     const task = await up.over((await up.start('Hello.', { selected_repository: 'acme/shop' })).id);
-    expect(task).toMatchObject({ status: 'READY', error: null });
+    expect(task).toMatchObject({
+      status: 'READY',
+      error: null,
+      steps: [
+        { name: 'clone', state: 'done' },
+        { name: 'setup', state: 'done' },
+      ],
+    });
     const refused = await up.call('POST', '/api/v1/app-conversations', { ...saying('Hello.'), selected_repository: 'acme/none' });
     expect(refused).toMatchObject({ status: 403, body: { code: 'repository-access-denied' } });
   });
@@ -36,4 +91,46 @@ describe('an installation with a git host', () => {
     expect(body).toMatchObject({ items: [{ full_name: 'acme/secret', is_public: false, main_branch: 'main' }] });
     expect(JSON.stringify(body) + up.output).not.toContain('s3cret');
   });
+
+  it('clones a private repository, and the credential is nowhere but in the gateway', async () => {
+    const { id, open } = await hold();
+    const seen = processes();
+    expect(seen.includes('CO_STEP=')).toBe(true);
+    for (const secret of [password, encoded]) expect(seen.includes(secret)).toBe(false);
+    // What the sandbox has instead is in the environment of git alone.
+    const ticket = /Authorization: Bearer (\d+\.[\w-]+)/.exec(seen)?.[1] ?? '';
+    expect(ticket).not.toBe('');
+    const commandLines = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+    for (const pid of commandLines) {
+      const path = join('/proc', pid, 'cmdline');
+      expect(existsSync(path) && readFileSync(path, 'latin1').includes(ticket)).toBe(false);
+    }
+    const { stdout: during } = await kubectl(up.kubeconfig, ['get', 'conversations,sandboxes,pods,events', '-o', 'yaml']);
+    open();
+    const task = await up.over(id, 30_000);
+    expect(task).toMatchObject({ status: 'READY' });
+    const project = await projectOf(task.sandbox_id);
+    expect(readFileSync(join(project, 'README.md'), 'utf8')).toBe('private\n');
+    expect(readFileSync(join(project, '.git', 'config'), 'utf8')).toContain(`url = ${host.url}/acme/secret.git\n`);
+    const { stdout: after } = await kubectl(up.kubeconfig, ['get', 'conversations,sandboxes,pods,events', '-o', 'yaml']);
+    for (const secret of [password, encoded, ticket]) {
+      expect(during + after + up.output).not.toContain(secret);
+      expect(spawnSync('grep', ['-rlF', secret, up.dataDir]).stdout.toString()).toBe('');
+    }
+  }, 60_000);
+
+  it('clones again when everything is killed in the middle of it', async () => {
+    const before = new Set(up.agentProcesses());
+    const { id, open } = await hold();
+    // Some of them end with others: no signal reaches those.
+    const started = up.agentProcesses().filter((pid) => !before.has(pid));
+    spawnSync('kill', ['-9', ...started.map(String)]);
+    open();
+    host.gates.clear();
+    const task = await up.over(id, 60_000);
+    expect(task).toMatchObject({ status: 'READY' });
+    const project = await projectOf(task.sandbox_id);
+    expect(execFileSync('git', ['-C', project, 'status', '--porcelain']).toString()).toBe('');
+    expect(readdirSync(join(project, '..', '.agent')).filter((name) => name.startsWith('clone'))).toEqual([]);
+  }, 90_000);
 });

@@ -66,8 +66,14 @@ export class SimulatedAgentClient implements AgentClient {
     options: AgentCallOptions = {},
   ): Promise<AgentCommandResult> {
     const { tookMs = 5, ...outcome } = this.#options.outcomeOf?.(command) ?? {};
-    const result = { exitCode: 0, stdout: '/workspace/project\n', stderr: '', timedOut: false, ...outcome };
+    const { exitCode = 0, stderr = '' } = outcome;
+    const stdout = command.includes('.agent/steps/') ? `step done ${exitCode} /workspace\n${stderr}` : '/workspace/project\n';
+    const result = { exitCode: 0, stdout, stderr: '', timedOut: false };
     return this.#call('execute', endpoint, options, timeoutSeconds * 1000 + 5_000, () => result, tookMs);
+  }
+
+  writeFile(endpoint: AgentEndpoint, _path: string, _text: string, options: AgentCallOptions = {}): Promise<void> {
+    return this.#call('writeFile', endpoint, options, callMs, () => undefined);
   }
 
   hookConfig(endpoint: AgentEndpoint, _dir: string, options: AgentCallOptions = {}): Promise<undefined> {

@@ -269,7 +269,7 @@ const someLimits = (random: Random): TimeLimits => ({
 /** What commands in a sandbox do, by what is asked. */
 function outcomeOf(command: string, random: Random) {
   if (!command.includes('git clone')) return { tookMs: random.between(1, 50) };
-  if (command.includes("'missing'")) return { exitCode: 42, tookMs: random.between(10, 2_000) };
-  if (command.includes('owner/missing')) return { exitCode: 43, stderr: 'repository not found', tookMs: random.between(10, 2_000) };
+  if (command.includes("'missing'")) return { exitCode: 242, tookMs: random.between(10, 2_000) };
+  if (command.includes('owner/missing')) return { exitCode: 243, stderr: 'repository not found', tookMs: random.between(10, 2_000) };
   return { tookMs: random.between(100, 20_000) };
 }

@@ -53,6 +53,16 @@ const git = (args: readonly string[], input?: string) =>
     .toString()
     .trim();
 
+/** Resolves once more can be written, or nothing any more. */
+const roomIn = (response: ServerResponse): Promise<void> =>
+  new Promise((resolve) => {
+    const go = () => {
+      response.off('drain', go).off('close', go);
+      resolve();
+    };
+    response.once('drain', go).once('close', go);
+  });
+
 /** A git host: `git http-backend` behind HTTP, with passwords as one has them. */
 export class GitServer {
   readonly #folder = mkdtempSync(join(tmpdir(), 'git-server-'));
@@ -186,7 +196,7 @@ export class GitServer {
     let head: Buffer | undefined = Buffer.alloc(0);
     for await (const chunk of output as AsyncIterable<Buffer>) {
       if (head === undefined) {
-        if (!response.write(chunk)) await Promise.race([once(response, 'drain'), once(response, 'close')]);
+        if (!response.write(chunk)) await roomIn(response);
         continue;
       }
       head = Buffer.concat([head, chunk]);

@@ -8,16 +8,17 @@ import { Commands } from './commands.ts';
 import { conversationRoutes, type Ready } from './conversation-routes.ts';
 import { Conversations } from './conversations.ts';
 import { HttpError } from './http-error.ts';
+import { readBody } from './read-body.ts';
 import { Router, type Answer } from './router.ts';
 import { SecretBox } from './secret-box.ts';
 import { commandEnvironment, type Settings } from './settings.ts';
 import { projectHooks, projectSkills } from './skills.ts';
 import { Sockets } from './sockets.ts';
+import { upload } from './upload.ts';
 import { Webhooks, type WebhookSettings } from './webhooks.ts';
 
 /** The protocol's version that this server speaks a subset of. */
 const version = '1.58.0';
-const maxBodyBytes = 8 * 1024 * 1024;
 const maxCommandOutputBytes = 8 * 1024 * 1024;
 
 interface ReadyState extends Ready {
@@ -111,6 +112,7 @@ export class ReferenceServer {
       on('POST /api/init', async (call) => this.#initialise(call.request.headers['x-init-api-key'], await call.body()));
     }
     on('POST /api/bash/execute_bash_command', async (call) => this.#executeCommand(await call.body()));
+    on('POST /api/file/upload', async ({ request, url }) => ({ body: await upload(request, url.searchParams.get('path') ?? '') }));
     on('GET /api/tools', () => ({ body: ['terminal', 'finish'] }));
     on('POST /api/skills', async (call) => {
       const { load_project, project_dir } = parse(skillsBody, await call.body(), 'body');
@@ -234,16 +236,10 @@ export class ReferenceServer {
 }
 
 async function readJson(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBodyBytes) throw new HttpError(413, 'Request Entity Too Large');
-    chunks.push(chunk);
-  }
-  if (size === 0) return undefined;
+  const body = await readBody(request);
+  if (body.length === 0) return undefined;
   try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown;
+    return JSON.parse(body.toString('utf8')) as unknown;
   } catch {
     throw new HttpError(422, [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }]);
   }

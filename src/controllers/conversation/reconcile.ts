@@ -29,7 +29,7 @@ import { withRunAsked } from './continuation.ts';
 import { withSandboxAway } from './execution.ts';
 import { KeyRotation } from './key-rotation.ts';
 import { runOf, withFirstMessage, withoutRunPending } from './messages.ts';
-import { StartPipeline } from './pipeline.ts';
+import { StartPipeline, type PreparationLimits } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
 import { noticeOfRun } from './run-notices.ts';
 import { Runs } from './runs.ts';
@@ -49,6 +49,10 @@ export interface ConversationReconcilerOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly gitHosts: GitHosts;
+  /** Where the sandboxes of a namespace reach the gateway's agent side; absent: they don't. */
+  readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
+  /** What differs from the defaults: 10 min for a clone and for the set-up script each, 10 GiB for a repository. */
+  readonly preparation?: Partial<PreparationLimits> | undefined;
   readonly credentials: AgentCredentials;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly silence: AgentSilence;
@@ -61,8 +65,7 @@ export interface ConversationReconcilerOptions {
   readonly metrics: Metrics;
 }
 
-const cloneTimeoutSeconds = 600;
-const setupTimeoutSeconds = 600;
+const defaultLimits: PreparationLimits = { cloneTimeoutSeconds: 600, setupTimeoutSeconds: 600, maxRepositoryMebibytes: 10_240 };
 /** Between two attempts to have something begun that the agent could not begin with yet. */
 const beginMs = 1_000;
 /** Between two looks for a sandbox that no cache shows. */
@@ -92,8 +95,8 @@ export class ConversationReconciler {
     this.#start = new StartSteps({
       ...options,
       configurations,
-      pipeline: new StartPipeline({ agent, gitHosts, configurations, cloneTimeoutSeconds, setupTimeoutSeconds }),
-      transition: (scope, next) => this.#transition(scope, next),
+      pipeline: new StartPipeline({ ...defaultLimits, ...options.preparation, agent, gitHosts, configurations }),
+      transition: (scope, next, detail) => this.#transition(scope, next, detail),
       begun: (scope, state, created) => {
         const agentRun = scope.sandbox?.status?.agentRuns ?? 0;
         const now = isoTime(options.clock);
@@ -246,10 +249,10 @@ export class ConversationReconciler {
     scope.status = { ...scope.status, sandboxStatus: phase, sandboxStatusReason: reason };
   }
 
-  #transition(scope: Scope, next: StartStatus): void {
+  #transition(scope: Scope, next: StartStatus, detail?: string): void {
     const { clock, metrics } = this.#options;
     metrics.startStageSeconds.observe({ stage: scope.startStatus }, stageMs(scope, clock.now()) / 1000);
-    scope.status = withTransition(scope.status, next, isoTime(clock));
+    scope.status = withTransition(scope.status, next, isoTime(clock), detail);
   }
 
   #fail(scope: Scope, failure: StartFailure): void {

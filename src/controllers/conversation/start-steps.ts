@@ -5,26 +5,31 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { StartStatus } from '../../resources/conversation.ts';
+import type { StartStatus, StartStep } from '../../resources/conversation.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
 import { troubleIn } from '../sandbox/trouble.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
-import type { StartPipeline } from './pipeline.ts';
+import type { CloneAccess, Preparation, StartPipeline } from './pipeline.ts';
+import { cloneUrlOf, providerOf, type GitHosts } from './repository.ts';
 import { ensureSandbox } from './sandbox-of.ts';
 import type { Scope } from './scope.ts';
 import { StartErrorCode, StartFailure, withDeadline, withTrouble } from './start.ts';
+import { isRunning, lastLineOf, pollAfterMs, withStep } from './step-status.ts';
 
 export interface StartStepsOptions {
   readonly client: KubeClient;
   readonly stores: { readonly sandboxes: Store<Sandbox> };
   readonly keys: SandboxKeys;
   readonly pipeline: StartPipeline;
+  readonly gitHosts: GitHosts;
+  /** Where the sandboxes of a namespace reach the gateway; absent: they don't. */
+  readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
   readonly configurations: AgentConfigurations;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Adds the next status of the start. */
-  readonly transition: (scope: Scope, next: StartStatus) => void;
+  readonly transition: (scope: Scope, next: StartStatus, detail?: string) => void;
   /** Takes over what the agent has said of its conversation. `created`: just now; otherwise it may have been cut since. */
   readonly begun: (scope: Scope, state: AgentConversation, created: boolean) => void;
   /** Writes the status, so that those who watch know it, and a process that dies has not forgotten it. */
@@ -72,17 +77,56 @@ export class StartSteps {
     this.#checkDeadline(scope);
     // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
     if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await store(scope, signal);
-    const workingDir = await pipeline.prepareRepository(scope.stored, endpoint, signal);
-    if (scope.startStatus === 'PREPARING_REPOSITORY') transition(scope, 'SETTING_UP_SKILLS');
-    this.#checkDeadline(scope);
-    if (scope.stored.spec.repository !== undefined) {
-      await store(scope, signal);
-      await pipeline.setUp(endpoint, signal);
-    }
-    const { created, status } = await pipeline.createConversation(scope.stored, endpoint, workingDir, signal);
+    const prepared = await this.#prepare(scope, endpoint, signal);
+    if (typeof prepared === 'number') return prepared;
+    const { created, status } = await pipeline.createConversation(scope.stored, endpoint, prepared.workingDir, signal);
     begun(scope, status, created);
     transition(scope, 'READY');
     return firstPollMs;
+  }
+
+  /** The steps in the sandbox, up to the folder that the agent works in; or when to look again. */
+  async #prepare(scope: Scope, endpoint: AgentEndpoint, signal: AbortSignal): Promise<number | { readonly workingDir: string }> {
+    const { pipeline, transition, store } = this.#options;
+    if (scope.stored.spec.repository === undefined) {
+      const workingDir = await pipeline.prepareWorkspace(endpoint, signal);
+      if (scope.startStatus === 'PREPARING_REPOSITORY') transition(scope, 'SETTING_UP_SKILLS');
+      return { workingDir };
+    }
+    if (scope.startStatus === 'PREPARING_REPOSITORY') {
+      const access = () => this.#cloneAccess(scope);
+      const clone = await pipeline.clone(scope.stored, endpoint, { begun: isRunning(scope.status, 'clone'), access, signal });
+      const againMs = this.#take(scope, 'clone', clone);
+      if (againMs !== undefined) return againMs;
+      transition(scope, 'SETTING_UP_SKILLS', lastLineOf(scope.status, 'clone'));
+      this.#checkDeadline(scope);
+      await store(scope, signal);
+    }
+    const setup = await pipeline.setUp(scope.stored, endpoint, isRunning(scope.status, 'setup'), signal);
+    return this.#take(scope, 'setup', setup) ?? setup;
+  }
+
+  /** Takes over how far a step is, and says when to look again; undefined when it is done. Ends the start when it has failed. */
+  #take(scope: Scope, name: StartStep['name'], { report, failure }: Preparation): number | undefined {
+    const now = this.#options.clock.now();
+    scope.status = withStep(scope.status, name, report, now);
+    if (failure !== undefined) throw failure;
+    return report.state === 'done' ? undefined : pollAfterMs(scope.status, name, now);
+  }
+
+  /** What the owner's credential opens is at the gateway, with a ticket that is good as long as the step may last. */
+  #cloneAccess({ stored, sandbox, status }: Scope): CloneAccess | undefined {
+    const { agentSide, gitHosts, keys, clock } = this.#options;
+    const { repository } = stored.spec;
+    const provider = repository && providerOf(repository, gitHosts);
+    if (agentSide?.namespace !== stored.metadata.namespace || repository === undefined || provider === undefined) return undefined;
+    if (sandbox === undefined || !cloneUrlOf(repository, gitHosts).startsWith('http')) return undefined;
+    const endMs = status.start?.deadline === undefined ? clock.now() + slackMs : Date.parse(status.start.deadline);
+    const path = ['git', sandbox.metadata.name, provider, ...`${repository.name}.git`.split('/')].map(encodeURIComponent).join('/');
+    return {
+      gatewayUrl: `${agentSide.url.replace(/\/+$/, '')}/${path}`,
+      ticket: keys.cloneTicket(sandbox.metadata.uid, { provider, repository: repository.name }, endMs, sandbox.status?.masterKeyId),
+    };
   }
 
   /** Why the cluster takes no sandbox; throws what says nothing about that. */
@@ -134,7 +178,7 @@ export class StartSteps {
   }
 
   #allowedMs(status: StartStatus): number | undefined {
-    const { cloneTimeoutSeconds, setupTimeoutSeconds } = this.#options.pipeline;
+    const { cloneTimeoutSeconds, setupTimeoutSeconds } = this.#options.pipeline.limits;
     if (status === 'WORKING') return workingMs;
     if (status === 'PREPARING_REPOSITORY') return cloneTimeoutSeconds * 1000 + slackMs;
     return status === 'SETTING_UP_SKILLS' ? setupTimeoutSeconds * 1000 + slackMs : undefined;

@@ -8,7 +8,11 @@ export const StartErrorCode = {
   sandboxDeleted: 'SandboxDeleted',
   quotaExceeded: 'QuotaExceeded',
   repositoryUnavailable: 'RepositoryUnavailable',
+  repositoryAccessDenied: 'RepositoryAccessDenied',
+  repositoryTooLarge: 'RepositoryTooLarge',
   branchNotFound: 'BranchNotFound',
+  workspaceUnusable: 'WorkspaceUnusable',
+  volumeFull: 'VolumeFull',
   providerNotConfigured: 'ProviderNotConfigured',
   setupFailed: 'SetupFailed',
   modelCredentialMissing: 'ModelCredentialMissing',
@@ -32,10 +36,14 @@ const longestError = 2048;
 
 /** The start with one more status. READY and ERROR are final: asking for more after them is a mistake in the code. */
 export function withTransition(status: ConversationStatus, next: StartStatus, time: string, detail?: string): ConversationStatus {
-  const transitions = status.start?.transitions ?? [];
+  const { transitions = [], steps } = status.start ?? {};
   return {
     ...status,
-    start: { status: next, transitions: [...transitions, { status: next, time, ...(detail === undefined ? {} : { detail }) }] },
+    start: {
+      ...(steps === undefined ? {} : { steps }),
+      status: next,
+      transitions: [...transitions, { status: next, time, ...(detail === undefined ? {} : { detail }) }],
+    },
   };
 }
 

@@ -20,6 +20,8 @@ export interface CloneLimits extends CloneSlotsOptions {
   readonly idleMs: number;
   /** Of one request, in all. */
   readonly totalMs: number;
+  /** How far the cache may be behind the operator's word. */
+  readonly lagMs: number;
   /** Of what the sandbox sends. */
   readonly maxBodyBytes: number;
 }
@@ -44,13 +46,12 @@ const defaults: CloneLimits = {
   maxWaiting: 1000,
   idleMs: 120_000,
   totalMs: 3_600_000,
+  lagMs: 5_000,
   maxBodyBytes: 16 * 1024 * 1024,
 };
 
 type Service = 'refs' | 'pack' | 'push';
 
-/** How far behind the operator's word the cache may be. */
-const cacheLagMs = 5_000;
 const cacheLookMs = 50;
 /** What of the client's request is the host's business, and the other way round. */
 const passedOn = ['accept', 'accept-encoding', 'content-encoding', 'content-length', 'content-type', 'git-protocol'] as const;
@@ -100,7 +101,7 @@ export class ClonePart implements AgentSidePart {
   /** Ends a ticket's life with the step that it was made for, long before its own end. */
   async #isPreparing({ metadata, spec }: Sandbox, { provider, repository }: CloneGrant, signal: AbortSignal): Promise<boolean> {
     const { conversations, clock, defaultProvider } = this.#options;
-    const lateMs = clock.monotonic() + cacheLagMs;
+    const lateMs = clock.monotonic() + this.#limits.lagMs;
     const isIt = (conversation: Conversation): boolean =>
       conversation.spec.owner === spec.owner &&
       conversation.status?.sandboxUID === metadata.uid &&

@@ -1,10 +1,27 @@
 import { z } from 'zod';
-import { startStatuses, startStatusOf, type Conversation, type StartStatus } from '../../resources/conversation.ts';
+import {
+  startStatuses,
+  startStatusOf,
+  startStepNames,
+  startStepStates,
+  type Conversation,
+  type StartStatus,
+  type StartStep,
+} from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName, startTaskIdOf } from '../../resources/ids.ts';
 import type { AgentAccess } from './exposure.ts';
 import { idSchema, timestampSchema } from './schemas.ts';
 import { startRequestSchema, startRequestView } from './start-request.ts';
 import { wireTime } from './time.ts';
+
+const stepSchema = z.object({
+  name: z.enum(startStepNames),
+  state: z.enum(startStepStates),
+  started_at: timestampSchema,
+  ended_at: timestampSchema.nullable(),
+  exit_code: z.int().nullable(),
+  output: z.string().nullable().meta({ description: 'The last of what it has printed, up to 4096 characters.' }),
+});
 
 export const startTaskSchema = z.object({
   id: idSchema,
@@ -15,6 +32,7 @@ export const startTaskSchema = z.object({
   app_conversation_id: idSchema.nullable().meta({ description: 'Null until READY.' }),
   sandbox_id: z.string().nullable().meta({ description: 'From WAITING_FOR_SANDBOX on.' }),
   agent_server_url: z.string().nullable(),
+  steps: z.array(stepSchema).meta({ description: "What was run in the sandbox: the clone, and the repository's own set-up script." }),
   request: startRequestSchema,
   created_at: timestampSchema,
   updated_at: timestampSchema,
@@ -45,7 +63,8 @@ export function startTaskAt(conversation: Conversation, { status, time, detail }
   const start = conversation.status?.start;
   const error = status === 'ERROR' ? (start?.error ?? detail ?? 'The start failed.') : null;
   // Of a start that is still waiting, its error is what keeps it.
-  const waitsFor = status === startStatusOf(conversation) ? start?.error : undefined;
+  const isPresent = status === startStatusOf(conversation);
+  const waitsFor = isPresent ? (start?.error ?? progressOf(start?.steps)) : undefined;
   return {
     id: startTaskIdOf(id),
     created_by_user_id: spec.owner,
@@ -55,10 +74,29 @@ export function startTaskAt(conversation: Conversation, { status, time, detail }
     app_conversation_id: status === 'READY' ? id : null,
     sandbox_id: sandboxIdAt(conversation, status),
     agent_server_url: status === 'READY' ? (access?.agentUrl ?? null) : null,
+    steps: (start?.steps ?? []).map(stepView),
     request: startRequestView(conversation),
     created_at: wireTime(metadata.creationTimestamp),
     updated_at: wireTime(time),
   };
+}
+
+const stepView = ({ name, state, startedAt, endedAt, exitCode, output }: StartStep): z.output<typeof stepSchema> => ({
+  name,
+  state,
+  started_at: wireTime(startedAt),
+  ended_at: endedAt === undefined ? null : wireTime(endedAt),
+  exit_code: exitCode ?? null,
+  output: output ?? null,
+});
+
+/** The last line of what runs. Terminal clients print it as markup, in which square brackets vanish or do harm. */
+function progressOf(steps: readonly StartStep[] | undefined): string | undefined {
+  const line = steps
+    ?.find(({ state }) => state === 'running')
+    ?.output?.split('\n')
+    .at(-1);
+  return line === undefined || line === '' ? undefined : line.slice(0, 512).replaceAll('[', '(').replaceAll(']', ')').toWellFormed();
 }
 
 export const startTaskRecord = (conversation: Conversation, access: AgentAccess | undefined): StartTask => {

@@ -82,7 +82,7 @@ beforeAll(async () => {
   privateHost = new PrivateHost({ hosts, credentials: byOwner, connections: 8, clock: systemClock, logger: silentLogger });
   const part = new ClonePart({
     ...{ host: privateHost, keys, conversations: cache(conversations), defaultProvider: 'forgejo' },
-    ...{ limits: { idleMs: 500 }, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    ...{ limits: { idleMs: 2000, lagMs: 500 }, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
   });
   side = createAgentSide({
     ...{ parts: [part], sandboxes: cache(sandboxes), namespace: 'default', host: '127.0.0.1', port: 0 },

@@ -4,6 +4,30 @@ const oldKey = Buffer.alloc(32, 1);
 const newKey = Buffer.alloc(32, 2);
 const uid = '0d6ad0d2-6b8f-4b5b-9d4b-0d8d2f6f3a11';
 
+describe('a clone ticket', () => {
+  const grant = { provider: 'github', repository: 'acme/app' };
+  const keys = new SandboxKeys([newKey, oldKey]);
+  const endMs = 1_800_000_000_000;
+  const ticket = new SandboxKeys([oldKey]).cloneTicket(uid, grant, endMs);
+
+  it('is good until its end, under every master key', () => {
+    expect(keys.acceptsCloneTicket(uid, grant, ticket, endMs - 1)).toBe(true);
+    expect(keys.acceptsCloneTicket(uid, grant, ticket, endMs)).toBe(false);
+  });
+
+  it.each([
+    ['another sandbox', 'another', grant, ticket],
+    ['another repository', uid, { ...grant, repository: 'acme/app2' }, ticket],
+    ['another provider', uid, { ...grant, provider: 'gitlab' }, ticket],
+    ['what only looks like it', uid, { provider: 'github/acme', repository: 'app' }, `${ticket}x`],
+    ['nothing', uid, grant, ''],
+    ['a later end', uid, grant, ticket.replace('1800000000', '1900000000')],
+    ['an end in another form', uid, grant, ticket.replace('1800000000', '01800000000')],
+  ])('is not good for %s', (_sentence, sandbox, wanted, shown) => {
+    expect(keys.acceptsCloneTicket(sandbox, wanted, shown, 0)).toBe(false);
+  });
+});
+
 describe('the keys of a sandbox', () => {
   it('are the same in every process', () => {
     expect(new SandboxKeys([oldKey]).sessionKey(uid)).toBe('jiRjfNsOg0d0m79MpZTbgopzaCyUIBW9VG_8oc7c_BU');

@@ -1,0 +1,2 @@
+/** Single quotes for /bin/sh: nothing inside has a meaning. */
+export const shellQuote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
