@@ -85,8 +85,8 @@ const metricsOf = (agent: AgentConversation) =>
  * after it has come back what it says of a run that was cut.
  */
 const staleMs = 1_500;
-/** Beyond that, an agent's clock or its word is wrong, and what it says of the future is not stored. */
-const clocksDifferMs = 60_000;
+/** Clocks differ, also by minutes. What an agent says of a later future is not stored. */
+const clocksDifferMs = 24 * 3_600_000;
 
 /** What follows from the agent's own word, given in `agentRun` or later. `runRequested`: its owner wants also what they have cut to go on. */
 export function withAgentState(
