@@ -79,6 +79,27 @@ export class SandboxKeys {
     return accepted;
   }
 
+  /** What gateways show to operators when they pass on what agents have hinted: the same for all of them, and good for nothing else. */
+  hintKey(): string {
+    return hintKeyOf(this.#masterKey(this.currentKeyId));
+  }
+
+  /** Whether the candidate is that, under any master key. The time it takes tells nothing about how right it was. */
+  acceptsHintKey(candidate: string): boolean {
+    const given = digest(candidate);
+    let accepted = false;
+    for (const masterKey of this.#masterKeys.values()) {
+      if (timingSafeEqual(given, digest(hintKeyOf(masterKey)))) accepted = true;
+    }
+    return accepted;
+  }
+
+  #masterKey(keyId: string): KeyObject {
+    const masterKey = this.#masterKeys.get(keyId);
+    if (masterKey === undefined) throw new Error(`the master key ${keyId} is not among those given`);
+    return masterKey;
+  }
+
   /**
    * What a sandbox shows to the gateway to clone a repository by its owner's credential: `<end in seconds since 1970>.<MAC>`. It opens
    * nothing else, and nothing later.
@@ -114,5 +135,8 @@ const ticketMac = (key: string, { provider, repository }: CloneGrant, end: strin
   createHmac('sha256', key).update(`${end}/${provider}/${repository}`).digest('base64url');
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** No sandbox's key: what those are made of has a slash in it. */
+const hintKeyOf = (masterKey: KeyObject): string => createHmac('sha256', masterKey).update('hints').digest('base64url');
 
 const keyIdOf = (masterKey: Buffer): string => createHmac('sha256', masterKey).update('key-id').digest('hex').slice(0, 12);

@@ -14,8 +14,7 @@ import type {
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
-import type { z } from 'zod';
-import { dashedUuid } from '../resources/ids.ts';
+import type { ExecutionStatus } from '../resources/conversation.ts';
 import { AgentError } from './errors.ts';
 import type { AgentAnswer } from './http.ts';
 import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
@@ -26,6 +25,7 @@ import {
   conversationsOf,
   createBodyOf,
   failureOf,
+  isStartOrFailureAfter,
   llmOf,
   secretsOf,
   serverInfoOf,
@@ -55,10 +55,12 @@ export interface OpenHandsClientOptions {
 /** A conversation younger than this may still get its first message from the call that created it. */
 const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
-/** For 7000 calls of a model, which stand in a conversation with 265 bytes each. Many agents are asked at once: no more than that. */
-const read = <T>(answer: z.ZodType<T>) => ({ method: 'GET', answer, maxBodyBytes: 2 * 1024 * 1024 }) as const;
+/** It is asked ten times a second. */
+const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 const maxPageBytes = 4 * 1024 * 1024;
+/** With 265 bytes for each model call it has made: 7000 of them. Many agents are asked at once, so no more than that. */
+const maxConversationBytes = 2 * 1024 * 1024;
 /** Of messages, each of which may be large. */
 const messagesPerPage = 10;
 const conversationsPerPage = 20;
@@ -92,7 +94,11 @@ export class OpenHandsClient implements AgentClient {
   async probe(endpoint: AgentEndpoint, { signal }: AgentCallOptions = {}): Promise<AgentState> {
     const timeoutMs = Math.min(probeTimeoutMs, this.#timeoutMs);
     try {
-      await this.#api.open(endpoint, { signal }, { method: 'GET', path: '/ready', answer: wire.readySchema, timeoutMs });
+      await this.#api.open(
+        endpoint,
+        { signal },
+        { method: 'GET', path: '/ready', answer: wire.readySchema, timeoutMs, maxBodyBytes: maxProbeBytes },
+      );
       const { body } = await this.#api.open(
         endpoint,
         { signal },
@@ -193,7 +199,12 @@ export class OpenHandsClient implements AgentClient {
 
   async conversation(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentConversation | undefined> {
     try {
-      const { body } = await this.#api.call(endpoint, options, { ...read(wire.conversationInfoSchema), path: pathOf(id) });
+      const { body } = await this.#api.call(endpoint, options, {
+        method: 'GET',
+        path: pathOf(id),
+        answer: wire.conversationInfoSchema,
+        maxBodyBytes: maxConversationBytes,
+      });
       return conversationOf(body, id);
     } catch (error) {
       if (error instanceof AgentError && error.code === 'not-found') return undefined;
@@ -202,8 +213,13 @@ export class OpenHandsClient implements AgentClient {
   }
 
   async conversations(endpoint: AgentEndpoint, ids: readonly string[], options: AgentCallOptions = {}) {
-    const path = `/api/conversations?${ids.map((id) => `ids=${dashedUuid(id)}`).join('&')}`;
-    return conversationsOf((await this.#api.call(endpoint, options, { ...read(wire.conversationListSchema), path })).body, ids);
+    const { body } = await this.#api.call(endpoint, options, {
+      method: 'GET',
+      path: `/api/conversations?${ids.map((id) => `ids=${hexOf(id)}`).join('&')}`,
+      answer: wire.conversationListSchema,
+      maxBodyBytes: maxConversationBytes,
+    });
+    return conversationsOf(body, ids);
   }
 
   async run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
@@ -294,8 +310,9 @@ export class OpenHandsClient implements AgentClient {
       answer: wire.errorEventsSchema,
     });
     const [event] = body.items;
-    // An error older than the last start of a run belongs to an earlier run.
-    if (event === undefined || (await this.#hasStartedSince(endpoint, id, event.timestamp, options))) return undefined;
+    // An error older than the last start of a run belongs to an earlier run. One that is older than the failure is that of a title,
+    // which the run had survived until its container was killed.
+    if (event === undefined || (await this.#hasStartedOrFailedSince(endpoint, id, event.timestamp, options))) return undefined;
     return failureOf(event);
   }
 
@@ -323,14 +340,27 @@ export class OpenHandsClient implements AgentClient {
     return serverInfoOf(body);
   }
 
-  async runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+  runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+    return this.#conversationsIn('running', endpoint, options);
+  }
+
+  waitingConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+    return this.#conversationsIn('waiting_for_confirmation', endpoint, options);
+  }
+
+  async rejectPending(endpoint: AgentEndpoint, id: string, reason: string, options: AgentCallOptions = {}): Promise<void> {
+    const path = `${pathOf(id)}/events/respond_to_confirmation`;
+    await this.#api.call(endpoint, options, { method: 'POST', path, body: { accept: false, reason }, answer: wire.successSchema });
+  }
+
+  async #conversationsIn(status: ExecutionStatus, endpoint: AgentEndpoint, options: AgentCallOptions): Promise<readonly string[]> {
     const items = await this.#api.pages(endpoint, options, {
       path: '/api/conversations/search',
-      query: { status: 'running', limit: conversationsPerPage },
+      query: { status, limit: conversationsPerPage },
       answer: wire.conversationPageSchema,
     });
     // An agent that ignores the filter must not make idle conversations look busy.
-    const ids = items.filter(({ execution_status }) => execution_status === 'running').map(({ id }) => hexOf(id));
+    const ids = items.filter(({ execution_status }) => execution_status === status).map(({ id }) => hexOf(id));
     return [...new Set(ids)];
   }
 
@@ -366,9 +396,8 @@ export class OpenHandsClient implements AgentClient {
     return status.lastUserMessageId !== undefined || (await this.userMessages(endpoint, status.id, 1, options)).length > 0;
   }
 
-  async #hasStartedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
-    const isStart = ({ key, value }: { readonly key?: string | null | undefined; readonly value?: unknown }) =>
-      key === 'execution_status' && value === 'running';
+  async #hasStartedOrFailedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
+    const isStart = isStartOrFailureAfter(timestamp);
     const updates = await this.#api.pages(
       endpoint,
       options,

@@ -16,7 +16,14 @@ import type {
 } from './agent.ts';
 import { AgentError } from './errors.ts';
 import { plainText } from './plain-text.ts';
-import type { ConversationInfo, commandOutputSchema, errorEventsSchema, messageEventsSchema, serverInfoSchema } from './wire.ts';
+import type {
+  ConversationInfo,
+  commandOutputSchema,
+  errorEventsSchema,
+  messageEventsSchema,
+  serverInfoSchema,
+  stateUpdatesSchema,
+} from './wire.ts';
 
 const maxDetailCharacters = 2048;
 const maxKeptOutput = 64 * 1024;
@@ -105,21 +112,21 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
   };
 }
 
-function llmIn({ agent }: ConversationInfo): AgentConversation['llm'] {
-  const model = agent?.llm?.model ?? undefined;
-  return model === undefined ? undefined : { model, baseUrl: agent?.llm?.base_url ?? undefined };
-}
-
 /** In the order of the ids that were asked for: which is which follows from that alone where one is unknown. */
 export function conversationsOf(
   infos: readonly (ConversationInfo | null)[],
   ids: readonly string[],
 ): readonly (AgentConversation | undefined)[] {
-  if (infos.length !== ids.length) throw new AgentError('malformed', 'The agent answered with other conversations.');
+  if (infos.length !== ids.length) throw new AgentError('malformed', 'The agent answered about other conversations.');
   return ids.map((id, index) => {
-    const info = infos[index];
-    return info === undefined || info === null ? undefined : conversationOf(info, id);
+    const info = infos[index] ?? undefined;
+    return info === undefined ? undefined : conversationOf(info, id);
   });
+}
+
+function llmIn({ agent }: ConversationInfo): AgentConversation['llm'] {
+  const model = agent?.llm?.model ?? undefined;
+  return model === undefined ? undefined : { model, baseUrl: agent?.llm?.base_url ?? undefined };
 }
 
 function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {
@@ -187,3 +194,13 @@ export const userMessageOf = ({ id, timestamp, llm_message }: z.output<typeof me
   timestamp,
   text: llm_message.content.map(({ text }) => text ?? '').join('\n'),
 });
+
+/** An agent says that a run has failed and why in one go, in either order. */
+const oneGoMs = 1_000;
+
+/** Whether an update says that another run has begun since, or this one has failed later. Times without a zone, by the same clock. */
+export const isStartOrFailureAfter =
+  (since: string) =>
+  ({ key, value, timestamp = '' }: z.output<typeof stateUpdatesSchema>['items'][number]): boolean =>
+    key === 'execution_status' &&
+    (value === 'running' || (value === 'error' && Date.parse(`${timestamp}Z`) - Date.parse(`${since}Z`) > oneGoMs));

@@ -1,5 +1,7 @@
 import { readGatewayConfig } from '../config/cluster.ts';
 import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
+import { HintSender } from '../gateway/agent-side/hint-sender.ts';
+import { webhooks } from '../gateway/agent-side/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import { loadConnection } from '../kube/kubeconfig.ts';
@@ -68,9 +70,15 @@ export async function gateway(version: string): Promise<void> {
   });
   stack.defer(() => server.close());
   const { port } = await server.listen();
+  const hints = new HintSender({ urls: config.OPERATOR_HINT_URLS, key: () => keys.hintKey(), ...runtime });
+  stack.defer(() => hints.close());
+  await hints.open();
   const agentSide = createAgentSide({
     ...{
-      parts: [clonePart(config, { credentials, keys, caches }, runtime, stack)],
+      parts: [
+        clonePart(config, { credentials, keys, caches }, runtime, stack),
+        webhooks({ keys, tell: (hint) => hints.tell(hint), clock: runtime.clock, metrics: runtime.metrics }),
+      ],
       sandboxes: caches.sandboxes,
       namespace,
       host: config.HOST,
@@ -81,7 +89,7 @@ export async function gateway(version: string): Promise<void> {
     maxConnectionsPerAddress: 128,
   });
   stack.defer(() => agentSide.close());
-  await agentSide.listen();
+  const { port: agentSidePort } = await agentSide.listen();
   const telemetry = await startTelemetryServer({
     host: config.HOST,
     port: config.METRICS_PORT,
@@ -89,7 +97,7 @@ export async function gateway(version: string): Promise<void> {
     ready: () => Object.values(caches).every(({ hasSynced }) => hasSynced),
   });
   stack.defer(() => telemetry.close());
-  logger.info('gateway started', { port, namespace, server: connection.server });
+  logger.info('gateway started', { port, agentSidePort, namespace, server: connection.server });
   const signal = await stopped;
   logger.info('stopping', { signal });
 }

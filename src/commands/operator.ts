@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { createAgentClient } from '../agent/kinds.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
+import { startHintListener } from '../controllers/hint-listener.ts';
 import { Operator } from '../controllers/operator.ts';
 import { fenced } from '../kube/fenced-client.ts';
 import { loadConnection } from '../kube/kubeconfig.ts';
@@ -44,6 +45,13 @@ export async function operator(): Promise<void> {
   ];
   for (const server of telemetry) stack.defer(() => server.close());
 
+  let leading: Operator | undefined;
+  const hints = await startHintListener({
+    ...{ host: config.HINT_HOST, port: config.HINT_PORT, keys, logger },
+    onHint: (hint) => leading?.hint(hint),
+  });
+  stack.defer(() => hints.close());
+
   const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
   const agent = createAgentClient();
   stack.defer(() => agent.close());
@@ -70,7 +78,9 @@ export async function operator(): Promise<void> {
         ...(config.AGENT_SIDE_URL === undefined ? {} : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
       });
       await work.start(signal);
+      leading = work;
       await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+      leading = undefined;
       await work.stop();
     },
   });
@@ -78,7 +88,7 @@ export async function operator(): Promise<void> {
   const elections = (async () => {
     while (!stop.signal.aborted) await election.run(stop.signal);
   })();
-  logger.info('operator started', { namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
+  logger.info('operator started', { hintPort: hints.port, namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
   const signal = await stopped;
   logger.info('stopping', { signal });
   stop.abort(new Error('the process is stopping'));

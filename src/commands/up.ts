@@ -1,3 +1,4 @@
+import type { AgentHint } from '../agent/hints.ts';
 import { createAgentClient } from '../agent/kinds.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
@@ -5,6 +6,7 @@ import { Operator } from '../controllers/operator.ts';
 import { issueKey } from '../gateway/auth/issue-key.ts';
 import { hashKey } from '../gateway/auth/key.ts';
 import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
+import { webhooks } from '../gateway/agent-side/webhooks.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '../kube/client.ts';
@@ -12,7 +14,7 @@ import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
-import { localAgentCredentials, mountedAgentCredentials } from './agent-credentials.ts';
+import { mountedAgentCredentials } from './agent-credentials.ts';
 import { CommandError, systemCodeOf } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { defaultQuota } from './default-quota.ts';
@@ -22,6 +24,7 @@ import { gatewaySettings } from './gateway-settings.ts';
 import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { localAgents } from './local-agents.ts';
+import { localAgentCredentials } from './local-model.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
 import { createRuntime } from './runtime.ts';
@@ -101,6 +104,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const { metrics } = runtime;
   const folder = new DataFolder(config.DATA_DIR);
   const keys = localMasterKey(folder);
+  const agentCredentials = localAgentCredentials(config, mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger));
   await using stack = new AsyncDisposableStack();
 
   const ended = new AbortController();
@@ -129,7 +133,11 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
 
   const credentials = gitCredentials(config, runtime);
   const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
-  const agentSide = createAgentSide({ parts: [clones], sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  // Both are one process, and the operator comes later: until then there is nothing to hint at.
+  let tell: (hint: AgentHint) => void = () => undefined;
+  const hooks = webhooks({ keys, tell: (hint) => tell(hint), clock: runtime.clock, metrics });
+  const parts = [clones, hooks];
+  const agentSide = createAgentSide({ parts, sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 
@@ -138,12 +146,12 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({
     ...runtime,
-    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs },
+    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, agentCredentials, namespace, pauseBoundMs },
     agentSide: { url: agentSideUrl, namespace },
-    agentCredentials: localAgentCredentials(process.env['LLM_API_KEY'], mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger)),
   });
   stack.defer(() => operator.stop());
   await operator.start();
+  tell = (hint) => operator.hint(hint);
 
   const gateway = createGateway({
     client,

@@ -1,5 +1,6 @@
 import type { AgentClient } from '../agent/agent.ts';
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
+import type { AgentHint } from '../agent/hints.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
@@ -12,11 +13,13 @@ import { isStartOver, startStatusOf, type Conversation } from '../resources/conv
 import { conversationIdOf } from '../resources/ids.ts';
 import type { KubeObject } from '../resources/object.ts';
 import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
+import { AgentSilence } from './agent-silence.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
 import type { GitHosts } from './conversation/repository.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
+import type { AgentSide } from './sandbox/agent-webhook.ts';
 import { countPhases } from './sandbox/phase-count.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
@@ -33,8 +36,8 @@ export interface OperatorOptions {
   readonly agentCredentials?: AgentCredentials;
   /** Where it works; absent: in all namespaces. */
   readonly namespace?: string;
-  /** Where the sandboxes of a namespace reach the gateway's agent side, without a path; absent: they don't. */
-  readonly agentSide?: { readonly url: string; readonly namespace: string };
+  /** Where agents send webhooks to; absent: they are polled only. */
+  readonly agentSide?: AgentSide;
   /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
   readonly clock: Clock;
@@ -42,13 +45,6 @@ export interface OperatorOptions {
   readonly random: () => number;
   readonly logger: Logger;
   readonly metrics: Metrics;
-}
-
-export interface AgentHint {
-  readonly namespace: string;
-  readonly sandbox: string;
-  /** 32 hex digits; absent: any of the sandbox's. */
-  readonly conversationId?: string | undefined;
 }
 
 /** Long calls to agents hold a worker each, so there are many. */
@@ -116,8 +112,10 @@ export class Operator {
         logger: logger.child({ controller: name }),
         metrics,
       });
+    const silence = new AgentSilence({ clock });
+    const onSilent = (silent: Sandbox) => sandbox.enqueue(requestOf(silent));
     const conversations = new ConversationReconciler({
-      ...{ client, stores, agent, keys, gitHosts, events, clock, random, logger, metrics },
+      ...{ client, stores, agent, keys, gitHosts, events, silence, onSilent, clock, random, logger, metrics },
       credentials: options.agentCredentials ?? noAgentCredentials,
     });
     // Starts that take long must not keep the status of others waiting. Each conversation is in the hands of one of both.
@@ -149,9 +147,12 @@ export class Operator {
     };
     const podCreations = new PodCreations(clock);
     const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };
-    const sandbox = controller(
+    const sandbox: Controller = controller(
       'sandbox',
-      new SandboxReconciler({ client, stores, agent, keys, events, podCreations, clock, logger, ...pauseBound }),
+      new SandboxReconciler({
+        ...{ client, stores, agent, keys, events, podCreations, silence, clock, logger, agentSide: options.agentSide },
+        ...pauseBound,
+      }),
     );
     const slots = new AdmissionReconciler({
       ...{ client, stores, podCreations, events, clock, logger, metrics, namespace: options.namespace },

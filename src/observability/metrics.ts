@@ -84,6 +84,12 @@ export function createMetrics(registry: Registry = new Registry()) {
       help: 'Connections closed at once, and requests by way of a trusted proxy refused, because there were too many.',
       registers,
     }),
+    webhooks: new Counter({
+      name: name('webhooks_total'),
+      help: 'Webhooks of agents by result: told (passed on as a hint), passed (nothing in it), limited (too many), unauthorized.',
+      labelNames: ['result'] as const,
+      registers,
+    }),
     proxyWebSockets: new Gauge({
       name: name('proxy_websockets'),
       help: 'WebSockets between clients and agents that are open.',

@@ -10,8 +10,8 @@ const program = fileURLToPath(new URL('../support/hostile-agent-process.ts', imp
 const startDeadlineMs = 20_000;
 /** How much longer than its deadline a start may take that has one: the operator asks again after 1 s, a call may take 3 s. */
 const slackMs = 12_000;
-/** How much longer, beyond twice the time, a start takes beside six hostile agents than alone: the median of five and more. */
-const mostHarmMs = 1_000;
+/** How much longer, beyond three times the time, a start takes beside six hostile agents than alone: the median of five and more. */
+const mostHarmMs = 3_000;
 
 let up: Installation;
 beforeAll(async () => {
@@ -79,7 +79,7 @@ it('sandboxes whose agents are hostile say so at their deadline, and others star
   const codes = await kubectl(up.kubeconfig, ['get', 'conversations', '-o', 'jsonpath={..status.start.errorCode}']);
   expect(codes.stdout.split(' ')).toEqual(silent.map(() => 'StartDeadlineExceeded'));
   process.stdout.write(`starts: ${Math.round(middleOf(alone))} ms alone, ${Math.round(middleOf(beside))} ms beside hostile agents\n`);
-  expect(middleOf(beside)).toBeLessThan(2 * middleOf(alone) + mostHarmMs);
+  expect(middleOf(beside)).toBeLessThan(3 * middleOf(alone) + mostHarmMs);
 }, 120_000);
 
 it('an agent that refuses its conversation ends the start at once, in words that nothing obeys', async () => {

@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { eventually } from './eventually.ts';
+import { freePort } from './free-port.ts';
 import { program } from './installation.ts';
 
 const clusterScript = fileURLToPath(new URL('cluster-process.ts', import.meta.url));
@@ -12,9 +13,17 @@ const agentProgram = join(dirname(program), 'reference-agent.js');
 /** Short enough for one that is killed to be followed within a second. */
 const lease = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_DEADLINE_SECONDS: '0.6', LEASE_RETRY_PERIOD_SECONDS: '0.2' };
 
+/** Each operator listens at an address of its own, as each pod does. */
+const hintHosts = ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4'];
+
 interface Running {
   readonly child: ChildProcess;
   output: string;
+}
+
+export interface SplitOptions {
+  /** Whether agents send webhooks; they do by default. */
+  readonly webhooks?: boolean;
 }
 
 /** The built program as in a cluster: a gateway and operators in processes of their own. The cluster is an embedded one. */
@@ -24,6 +33,8 @@ export class SplitInstallation {
   readonly #environment: NodeJS.ProcessEnv;
   readonly #operators = new Map<string, Running>();
   #others: Running[] = [];
+  #gateway: Running | undefined;
+  #added = 0;
   url = '';
   key = '';
 
@@ -47,8 +58,16 @@ export class SplitInstallation {
     };
   }
 
-  static async start(dataDir: string): Promise<SplitInstallation> {
+  static async start(dataDir: string, { webhooks = true }: SplitOptions = {}): Promise<SplitInstallation> {
     const installation = new SplitInstallation(dataDir);
+    const agentSidePort = String(await freePort());
+    const hintPort = String(await freePort());
+    Object.assign(installation.#environment, {
+      AGENT_SIDE_PORT: agentSidePort,
+      HINT_PORT: hintPort,
+      OPERATOR_HINT_URLS: hintHosts.map((host) => `http://${host}:${hintPort}`).join(','),
+      ...(webhooks ? { AGENT_SIDE_URL: `http://127.0.0.1:${agentSidePort}` } : {}),
+    });
     const cluster = installation.#spawn([clusterScript, dataDir, agentProgram]);
     installation.#others.push(cluster);
     await eventually('the cluster ready', () => cluster.output.includes('ready\n'));
@@ -57,11 +76,22 @@ export class SplitInstallation {
     installation.key = execFileSync(process.execPath, make, { env: environment, stdio: ['ignore', 'pipe', 'ignore'] })
       .toString()
       .trim();
-    const gateway = installation.#spawn([program, 'gateway']);
-    installation.#others.push(gateway);
-    const port = await eventually('the gateway listens', () => /"port":(\d+)/.exec(gateway.output)?.[1]);
-    installation.url = `http://127.0.0.1:${port}`;
+    await installation.startGateway();
     return installation;
+  }
+
+  /** Where it was, if it has been there before. */
+  async startGateway(): Promise<void> {
+    const gateway = this.#spawn([program, 'gateway'], this.url === '' ? {} : { PORT: new URL(this.url).port });
+    this.#gateway = gateway;
+    const port = await eventually('the gateway listens', () => /"port":(\d+)/.exec(gateway.output)?.[1]);
+    this.url = `http://127.0.0.1:${port}`;
+  }
+
+  async killGateway(): Promise<void> {
+    const gateway = this.#gateway;
+    this.#gateway = undefined;
+    if (gateway !== undefined) await killed(gateway);
   }
 
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv = {}): Running {
@@ -71,17 +101,20 @@ export class SplitInstallation {
     return running;
   }
 
-  addOperator(name: string): void {
-    this.#operators.set(name, this.#spawn([program, 'operator'], { POD_NAME: name }));
+  addOperator(name: string, env: NodeJS.ProcessEnv = {}): void {
+    const HINT_HOST = hintHosts[this.#added++ % hintHosts.length];
+    this.#operators.set(name, this.#spawn([program, 'operator'], { POD_NAME: name, HINT_HOST, ...env }));
+  }
+
+  pidOf(operator: string): number {
+    return this.#operators.get(operator)?.child.pid ?? 0;
   }
 
   /** As a machine that loses power would. Nothing where there is none of this name. */
   async killOperator(name: string): Promise<void> {
     const operator = this.#operators.get(name);
     if (operator === undefined || !this.#operators.delete(name)) return;
-    const exited = once(operator.child, 'exit');
-    operator.child.kill('SIGKILL');
-    await exited;
+    await killed(operator);
   }
 
   hasOperator(name: string): boolean {
@@ -90,6 +123,7 @@ export class SplitInstallation {
 
   async stop(): Promise<void> {
     for (const name of [...this.#operators.keys()]) await this.killOperator(name);
+    await this.killGateway();
     // The cluster last: it ends the agents.
     for (const { child } of this.#others.reverse()) {
       const exited = once(child, 'exit');
@@ -97,4 +131,10 @@ export class SplitInstallation {
     }
     this.#others = [];
   }
+}
+
+async function killed({ child }: Running): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGKILL');
+  await exited;
 }

@@ -36,6 +36,7 @@ function agentContainer(container: Container, sandbox: Sandbox, template: Sandbo
     env: mergeBy(({ name }) => name, container.env ?? [], needs.env),
     ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [{ name: 'agent', containerPort: port }]),
     volumeMounts: mergeBy(({ mountPath }) => mountPath, container.volumeMounts ?? [], [{ name: workspaceVolume, mountPath: workingDir }]),
+    startupProbe: container.startupProbe ?? needs.startupProbe,
     readinessProbe: container.readinessProbe ?? needs.readinessProbe,
     livenessProbe: container.livenessProbe ?? needs.livenessProbe,
   };

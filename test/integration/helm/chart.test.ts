@@ -218,6 +218,37 @@ describe('the chart', () => {
     expect(internet.to[1].ipBlock.except).toEqual(expect.arrayContaining(['fc00::/7', 'fe80::/10']));
   });
 
+  it("lets agents tell the gateway, and the gateway alone tell the operators, by names and ports that are the others'", async () => {
+    const partOf = (component: string) => ({ 'app.kubernetes.io/component': component });
+    for (const rendered of [chart, full]) {
+      const envOf = (component: string, name: string): unknown =>
+        rendered.one('Deployment', component).spec.template.spec.containers[0].env.find((each: Body) => each.name === name)?.value;
+      const { metadata, spec } = rendered.one('Service', 'operator-hints');
+      const [port] = spec.ports;
+      expect(spec.clusterIP).toBe('None');
+      expect(envOf('gateway', 'OPERATOR_HINT_URLS')).toBe(`http://${metadata.name}.${metadata.namespace}:${port.port}`);
+      // Without an address of its own a Service translates no ports.
+      expect(envOf('operator', 'HINT_PORT')).toBe(String(port.port));
+      const ports = rendered.one('Deployment', 'operator').spec.template.spec.containers[0].ports;
+      expect(ports).toContainEqual({ name: 'hints', containerPort: port.port });
+      const agentSide = rendered.one('Service', 'agent-side').metadata;
+      expect(envOf('operator', 'AGENT_SIDE_URL')).toBe(`http://${agentSide.name}.${agentSide.namespace}`);
+      const hints = (rules: readonly Body[]) => rules.filter(({ ports }) => ports?.some((each: Body) => each.port === 'hints'));
+      const ingress = hints(rendered.one('NetworkPolicy', 'operator').spec.ingress);
+      expect(ingress).toMatchObject([{ from: [{ podSelector: { matchLabels: partOf('gateway') } }] }]);
+      expect(ingress[0].from).toHaveLength(1);
+      const egress = hints(rendered.one('NetworkPolicy', 'gateway').spec.egress);
+      expect(egress).toMatchObject([{ to: [{ podSelector: { matchLabels: partOf('operator') } }] }]);
+      expect(hints(rendered.one('NetworkPolicy', 'sandboxes').spec.egress)).toEqual([]);
+    }
+    const alone = await RenderedChart.of(4, { values: { gateway: { enabled: false } } });
+    expect(JSON.stringify(alone.one('Deployment', 'operator'))).not.toContain('AGENT_SIDE_URL');
+    expect(JSON.stringify(alone.one('NetworkPolicy', 'operator'))).not.toContain('hints');
+    const elsewhere = await RenderedChart.of(4, { values: { operator: { enabled: false } } });
+    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain('OPERATOR_HINT_URLS');
+    expect(JSON.stringify(elsewhere.one('NetworkPolicy', 'gateway'))).not.toContain('hints');
+  });
+
   it('lets the gateway and the operator reach sandboxes at whatever port their template names', async () => {
     const elsewhere = await RenderedChart.of(4, {
       values: { sandboxes: { namespace: 'agents' }, defaultTemplate: { agent: { port: 9999 } } },
@@ -266,7 +297,8 @@ describe('the chart', () => {
     ['when it is closed', { networkPolicies: { gateway: { internet: false } } }],
   ])('opens nothing to the gateway for git hosts %s', async (_name, values) => {
     const { spec } = (await RenderedChart.of(4, { values })).one('NetworkPolicy', '-gateway');
-    expect(spec.egress).toHaveLength(3);
+    // Names, the API server, sandboxes and the operators.
+    expect(spec.egress).toHaveLength(4);
   });
 
   it('mounts the credentials for git hosts in the gateway only, from a Secret that it has no right to read', () => {

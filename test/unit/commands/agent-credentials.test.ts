@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { localAgentCredentials, mountedAgentCredentials } from '../../../src/commands/agent-credentials.ts';
+import { noAgentCredentials } from '../../../src/agent/credentials.ts';
+import { mountedAgentCredentials } from '../../../src/commands/agent-credentials.ts';
+import { localAgentCredentials } from '../../../src/commands/local-model.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 let folder: string;
@@ -48,9 +50,10 @@ it('need their folder at the start, and without one there are none', async () =>
 });
 
 it('on one machine the key of the environment has one name, and a file of that name comes first', async () => {
-  const credentials = localAgentCredentials('sk-local', mountedAgentCredentials(folder, logger));
+  const credentials = localAgentCredentials({ LLM_API_KEY: 'sk-local' }, mountedAgentCredentials(folder, logger));
   expect(await credentials.of('local', 'model')).toBe('sk-local');
   expect(await credentials.of('local', 'openai')).toBeUndefined();
   write('model', 'sk-file');
   expect(await credentials.of('local', 'model')).toBe('sk-file');
+  expect(() => localAgentCredentials({ LLM_API_KEY: 'a b' }, noAgentCredentials)).toThrow(/^LLM_API_KEY: must be one line/);
 });

@@ -118,12 +118,15 @@ describe('what the agent has stored', () => {
 
 describe('the status after a message', () => {
   it('shows the agent running as soon as it has been told', () => {
-    const status = withTold({ executionStatus: 'finished' }, aMessage(3, 'x'), { started: true, now: noon });
-    expect(status).toEqual({ executionStatus: 'running', messages: { told: 3, toldAt: noon } });
-    expect(sinceMessage(agentSays('finished'), status, noonMs + 1_000).executionStatus).toBe('running');
-    expect(sinceMessage(agentSays('finished'), status, noonMs + 2_000).executionStatus).toBe('finished');
-    expect(sinceMessage(agentSays('waiting_for_confirmation'), status, noonMs).executionStatus).toBe('waiting_for_confirmation');
-    expect(sinceMessage(agentSays('finished'), status, noonMs - 3_600_000).executionStatus).toBe('finished');
+    const status = withTold({ executionStatus: 'finished', agentRun: 1 }, aMessage(3, 'x'), { started: true, now: noon });
+    expect(status).toEqual({ executionStatus: 'running', agentRun: 1, messages: { told: 3, toldAt: noon } });
+    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs + 1_000 }).executionStatus).toBe('running');
+    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs + 2_000 }).executionStatus).toBe('finished');
+    expect(sinceMessage(agentSays('waiting_for_confirmation'), status, { agentRun: 1, nowMs: noonMs }).executionStatus).toBe(
+      'waiting_for_confirmation',
+    );
+    expect(sinceMessage(agentSays('idle'), status, { agentRun: 2, nowMs: noonMs + 1_000 }).executionStatus).toBe('idle');
+    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs - 3_600_000 }).executionStatus).toBe('finished');
   });
 
   it('takes a run that was cut for one that goes on', () => {

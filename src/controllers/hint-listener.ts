@@ -1,0 +1,85 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { hintsPath, hintsSchema, maxHintsBytes, type AgentHint } from '../agent/hints.ts';
+import type { SandboxKeys } from '../agent/keys.ts';
+import type { Logger } from '../observability/logger.ts';
+
+export interface HintListenerOptions {
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  readonly keys: Pick<SandboxKeys, 'acceptsHintKey'>;
+  /** Whoever does not lead does nothing. */
+  readonly onHint: (hint: AgentHint) => void;
+  readonly logger: Logger;
+}
+
+export interface HintListener {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+const requestMs = 5_000;
+const maxConnections = 200;
+
+/** Where gateways tell this operator that agents have something to tell. Nothing else can be had here. */
+export async function startHintListener({ host, port, keys, onHint, logger }: HintListenerOptions): Promise<HintListener> {
+  const statusOf = async (request: IncomingMessage): Promise<number> => {
+    if (request.url !== hintsPath) return 404;
+    if (request.method !== 'POST') return 405;
+    const [scheme, key = ''] = (request.headers.authorization ?? '').split(' ');
+    if (scheme?.toLowerCase() !== 'bearer' || !keys.acceptsHintKey(key)) return 401;
+    const body = await readBounded(request);
+    if (body === undefined) return 413;
+    const parsed = hintsSchema.safeParse(jsonOf(body));
+    if (!parsed.success) return 422;
+    for (const hint of parsed.data.hints) onHint(hint);
+    return 204;
+  };
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const status = await statusOf(request);
+    // What has not been read would be taken for the next request.
+    response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
+  };
+  const server: Server = createServer(
+    { headersTimeout: requestMs, requestTimeout: requestMs, connectionsCheckingInterval: requestMs, maxHeaderSize: 8 * 1024 },
+    (request, response) => {
+      answer(request, response).catch((error: unknown) => {
+        logger.debug('hints could not be read', { error });
+        response.destroy();
+      });
+    },
+  );
+  server.maxConnections = maxConnections;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, resolve);
+  });
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function readBounded(request: IncomingMessage): Promise<string | undefined> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size > maxHintsBytes) return undefined;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

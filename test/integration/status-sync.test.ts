@@ -1,0 +1,115 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { systemClock } from '../../src/kube/clock.ts';
+import { HttpKubeClient } from '../../src/kube/http-client.ts';
+import { loadConnection } from '../../src/kube/kubeconfig.ts';
+import { Transport } from '../../src/kube/transport.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { conversations, type Conversation, type ExecutionStatus } from '../../src/resources/conversation.ts';
+import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
+import { RestUser } from '../support/rest-user.ts';
+import { SplitInstallation } from '../support/split-installation.ts';
+
+const namespace = 'default';
+
+describe('what agents do reaches the conversation', () => {
+  let dataDir: string;
+  let up: SplitInstallation;
+  let user: RestUser;
+  let transport: Transport;
+  let client: HttpKubeClient;
+  let hintPorts: readonly number[];
+
+  beforeAll(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'conversation-operator-status-'));
+    up = await SplitInstallation.start(dataDir);
+    user = new RestUser(up);
+    hintPorts = [await freePort(), await freePort()];
+    up.addOperator('one', { METRICS_PORT: String(hintPorts[0]) });
+    const { connection } = await loadConnection({ kubeconfig: up.kubeconfig });
+    transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
+    client = new HttpKubeClient({ transport });
+  }, 60_000);
+  afterAll(async () => {
+    await transport.close();
+    await up.stop();
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+  }, 30_000);
+
+  async function aConversation(script: string): Promise<string> {
+    const { id } = await user.start(`\`\`\`sh\n${script}\n\`\`\``);
+    const task = await user.over(id, 60_000);
+    return task.app_conversation_id ?? '';
+  }
+
+  /** By the API server itself: there may be no gateway. */
+  const stored = (id: string) => client.get(conversations, namespace, id);
+  const reaches = (id: string, status: ExecutionStatus, timeoutMs: number) =>
+    eventually(`${id} ${status}`, async () => (await stored(id)).status?.executionStatus === status, timeoutMs);
+
+  /** Every version that is written while `work` goes on. */
+  async function versionsDuring(id: string, work: () => Promise<unknown>): Promise<readonly Conversation[]> {
+    const { resourceVersion } = await client.list(conversations, { namespace });
+    const stop = new AbortController();
+    const seen: Conversation[] = [];
+    const watching = (async () => {
+      try {
+        for await (const event of client.watch(conversations, { namespace, resourceVersion, timeoutSeconds: 300, signal: stop.signal }))
+          if (event.type === 'MODIFIED' && event.object.metadata.name === id) seen.push(event.object);
+      } catch (error) {
+        if (!stop.signal.aborted) throw error;
+      }
+    })();
+    await work();
+    stop.abort();
+    await watching;
+    return seen;
+  }
+
+  it('by webhooks where polls are rare: a message that its owner sends straight to an idle agent', async () => {
+    const id = await aConversation('echo first');
+    await user.reaches(id, { execution_status: 'finished' }, 30_000);
+    const { session_api_key: key, conversation_url: url } = await user.conversation(id);
+    const post = await fetch(`${url ?? ''}/events`, {
+      method: 'POST',
+      headers: { 'X-Session-API-Key': key ?? '', 'Content-Type': 'application/json' },
+      body: JSON.stringify({ role: 'user', content: [{ type: 'text', text: '```sh\nsleep 60\n```' }], run: true }),
+    });
+    expect(post.status).toBe(200);
+    await reaches(id, 'running', 10_000);
+  }, 90_000);
+
+  it('one write for each change, and none in between', async () => {
+    const id = await aConversation('sleep 3; echo; sleep 3');
+    await reaches(id, 'running', 30_000);
+    const first = await stored(id);
+    const seen = await versionsDuring(id, () => reaches(id, 'finished', 60_000));
+    const [last, ...others] = [first, ...seen].reverse();
+    expect(last?.status?.executionStatus).toBe('finished');
+    for (const [index, version] of others.entries())
+      expect(isDeepStrictEqual(version.status, (index === 0 ? last : others[index - 1])?.status)).toBe(false);
+    expect(seen.filter(({ status }) => status?.executionStatus === 'running')).toEqual([]);
+  }, 120_000);
+
+  it('by polls while the gateway is down, and by the gateway when it is back', async () => {
+    const id = await aConversation('sleep 5');
+    await reaches(id, 'running', 30_000);
+    await up.killGateway();
+    await reaches(id, 'finished', 30_000);
+    await up.startGateway();
+    await user.reaches(id, { execution_status: 'finished' }, 30_000);
+  }, 120_000);
+
+  it('also when another operator has taken over', async () => {
+    const id = await aConversation('sleep 8');
+    await reaches(id, 'running', 30_000);
+    up.addOperator('two', { METRICS_PORT: String(hintPorts[1]) });
+    await up.killOperator('one');
+    await reaches(id, 'finished', 60_000);
+    const again = await aConversation('echo more');
+    await reaches(again, 'finished', 30_000);
+  }, 180_000);
+});
