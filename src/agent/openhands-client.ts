@@ -55,6 +55,8 @@ export interface OpenHandsClientOptions {
 /** A conversation younger than this may still get its first message from the call that created it. */
 const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
+/** It is asked ten times a second. */
+const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 const maxPageBytes = 4 * 1024 * 1024;
 /** With 265 bytes for each model call it has made: 7000 of them. Many agents are asked at once, so no more than that. */
@@ -92,7 +94,11 @@ export class OpenHandsClient implements AgentClient {
   async probe(endpoint: AgentEndpoint, { signal }: AgentCallOptions = {}): Promise<AgentState> {
     const timeoutMs = Math.min(probeTimeoutMs, this.#timeoutMs);
     try {
-      await this.#api.open(endpoint, { signal }, { method: 'GET', path: '/ready', answer: wire.readySchema, timeoutMs });
+      await this.#api.open(
+        endpoint,
+        { signal },
+        { method: 'GET', path: '/ready', answer: wire.readySchema, timeoutMs, maxBodyBytes: maxProbeBytes },
+      );
       const { body } = await this.#api.open(
         endpoint,
         { signal },

@@ -85,8 +85,8 @@ const metricsOf = (agent: AgentConversation) =>
         },
       };
 
-/** Beyond that, an agent's clock or its word is wrong, and what it says of the future is not stored. */
-const clocksDifferMs = 60_000;
+/** Clocks differ, also by minutes. What an agent says of a later future is not stored. */
+const clocksDifferMs = 24 * 3_600_000;
 
 /** What an agent says besides its status. */
 export const newsOf = (agent: AgentConversation, nowMs: number) => ({

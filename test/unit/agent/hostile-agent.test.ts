@@ -51,6 +51,8 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   deleteConversation: () => client.deleteConversation(endpoint(), conversationId),
   serverInfo: () => client.serverInfo(endpoint()),
   runningConversations: () => client.runningConversations(endpoint()),
+  waitingConversations: () => client.waitingConversations(endpoint()),
+  rejectPending: () => client.rejectPending(endpoint(), conversationId, 'no'),
 };
 
 it('every method of the client is among them', () => {

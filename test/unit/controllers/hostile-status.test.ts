@@ -118,7 +118,7 @@ it('nonsense about the rest is no reason to lose sight of what it does', () => {
 
 it.each([
   ['a minute ago', '2026-03-01T11:59:00Z', '2026-03-01T11:59:00Z'],
-  ['in a few seconds, by its own clock', '2026-03-01T12:00:05Z', '2026-03-01T12:00:05Z'],
+  ['in some minutes, by its own clock', '2026-03-01T12:05:00Z', '2026-03-01T12:05:00Z'],
   ['in the far future', '9999-12-31T23:59:59Z', undefined],
 ])('an activity %s counts for what it can be', (_name, updatedAt, expected) => {
   const body = conversationInfo({ updated_at: updatedAt });

@@ -112,10 +112,7 @@ describe('an agent that others have asked in vain', () => {
     expect(status?.conditions?.find(({ type }) => type === 'AgentReady')).toMatchObject({ status: 'False', reason: 'AgentSilent' });
     expect(status).not.toHaveProperty('startingSince');
     agent.probe = () => Promise.resolve('ready');
-    expect((await settle(aSandbox({ ...(status === undefined ? {} : { status }) }), agent)).status).toMatchObject({
-      phase: 'RUNNING',
-      agentRuns: 1,
-    });
+    expect((await settle(aSandbox({ status: status ?? {} }), agent)).status).toMatchObject({ phase: 'RUNNING', agentRuns: 1 });
     await agent.close();
   });
 
