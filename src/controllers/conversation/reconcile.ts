@@ -20,6 +20,7 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import { isNewerVersion } from '../../resources/object.ts';
 import { isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
@@ -74,6 +75,7 @@ export class ConversationReconciler {
   readonly #start: StartSteps;
   readonly #delivery: Delivery;
   readonly #watch: StatusWatch;
+  readonly #written = new Map<string, Conversation>();
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
@@ -99,7 +101,7 @@ export class ConversationReconciler {
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const conversation = this.#options.stores.conversations.get(namespace, name);
+    const conversation = this.#newest(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
       this.#watch.forget({ namespace, name });
@@ -128,6 +130,17 @@ export class ConversationReconciler {
       requeueAfterMs = this.#watch.looked(look, conversation, { before: conversation.status ?? {}, status, againAfterMs });
     if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? unwatchedMs, unwatchedMs);
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  }
+
+  /** What was written last, as long as the cache is behind it: what is decided on an older version can't be written. */
+  #newest(namespace: string, name: string): Conversation | undefined {
+    const key = `${namespace}/${name}`;
+    const cached = this.#options.stores.conversations.get(namespace, name);
+    const written = this.#written.get(key);
+    if (written === undefined) return cached;
+    if (cached?.metadata.uid === written.metadata.uid && isNewerVersion(written, cached)) return written;
+    this.#written.delete(key);
+    return cached;
   }
 
   /** Its sandbox is known from the API server, and not yet to the cache: one that goes before the watch has seen it is never heard of. */
@@ -270,6 +283,7 @@ export class ConversationReconciler {
     };
     if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
+    this.#written.set(`${before.metadata.namespace}/${before.metadata.name}`, scope.stored);
     const now = startStatusOf({ status });
     const { errorCode, error = '' } = status.start ?? {};
     if (!isStartOver(now) && errorCode !== undefined && errorCode !== before.status?.start?.errorCode)
