@@ -1,7 +1,7 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-ui e2e simulate fuzz lint build crds images manifests conformance faults bench cluster-up cluster-down clean
+.PHONY: help run test test-ui test-agent e2e simulate fuzz lint build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -12,7 +12,7 @@ built := dist/main.js
 help: ## Show what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(built) ## Start everything on this machine: control plane, operator, gateway, agents (PORT, DATA_DIR)
+run: $(built) ## Start everything on this machine: control plane, operator, gateway, agents (AGENT=openhands, PORT, DATA_DIR)
 	@# A small young generation: 60 MiB less memory, and no slower at this size.
 	@exec node --max-semi-space-size=4 dist/main.js up
 
@@ -21,6 +21,9 @@ test: $(built) lint ## Lint, types and every test that needs neither cluster nor
 
 test-ui: $(built) ## The official web UI and our own pages in a real browser; pictures in artifacts/ui (CHROMIUM; see test/browser/run)
 	@test/browser/run
+
+test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs Python 3.12 or later; PYTHON; see test/agent/run)
+	@test/agent/run
 
 e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else started here; see test/e2e/run)
 	@test/e2e/run
@@ -39,7 +42,7 @@ build: $(built) ## Bundle into dist/
 crds: $(installed) ## Generate crds/ from the schemas in src/resources
 	npm run --silent crds
 
-images: $(built) ## Build both images with docker, podman or buildah (REGISTRY, TAG, OFFLINE=1, ARCHIVES; see images/build)
+images: $(built) ## Build images with docker, podman or buildah (IMAGES, REGISTRY, TAG, OFFLINE=1, ARCHIVES; see images/build)
 	@images/build
 
 manifests: crds ## Generate what follows from the chart: its CRDs, manifests/, docs/values.md

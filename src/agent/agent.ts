@@ -233,5 +233,9 @@ export interface AgentClient {
   serverInfo(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentServerInfo>;
   /** Ids (32 hex digits) of the conversations in status `running`. */
   runningConversations(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<readonly string[]>;
+  /** Ids (32 hex digits) of the conversations in status `waiting_for_confirmation`. */
+  waitingConversations(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<readonly string[]>;
+  /** Rejects the actions that wait for a confirmation: then the conversation is `idle`, and the model learns the reason when it runs. */
+  rejectPending(endpoint: AgentEndpoint, id: string, reason: string, options?: AgentCallOptions): Promise<void>;
   close(): Promise<void>;
 }

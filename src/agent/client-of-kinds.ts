@@ -31,6 +31,9 @@ export class ClientOfKinds implements AgentClient {
   readonly serverInfo: AgentClient['serverInfo'] = (endpoint, ...rest) => this.#of(endpoint).serverInfo(endpoint, ...rest);
   readonly runningConversations: AgentClient['runningConversations'] = (endpoint, ...rest) =>
     this.#of(endpoint).runningConversations(endpoint, ...rest);
+  readonly waitingConversations: AgentClient['waitingConversations'] = (endpoint, ...rest) =>
+    this.#of(endpoint).waitingConversations(endpoint, ...rest);
+  readonly rejectPending: AgentClient['rejectPending'] = (endpoint, ...rest) => this.#of(endpoint).rejectPending(endpoint, ...rest);
 
   async close(): Promise<void> {
     await Promise.all([...this.#clients.values()].map((client) => client.close()));

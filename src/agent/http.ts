@@ -50,17 +50,26 @@ const notConnected: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
+/** The agent closes idle connections after 5.0 s. A socket kept longer would lose the request that reuses it. */
+export const defaultKeepAliveMs = 3000;
+
+export interface AgentHttpOptions {
+  readonly connectTimeoutMs: number;
+  /** Milliseconds that an idle connection is kept; `defaultKeepAliveMs` by default. */
+  readonly keepAliveMs?: number | undefined;
+}
+
 /** Calls to agents over pooled connections. Redirects are not followed: an agent could send the operator's requests anywhere. */
 export class AgentHttp {
   readonly #dispatcher: Dispatcher;
 
-  constructor({ connectTimeoutMs }: { readonly connectTimeoutMs: number }) {
+  constructor({ connectTimeoutMs, keepAliveMs = defaultKeepAliveMs }: AgentHttpOptions) {
     this.#dispatcher = new Agent({
       connect: { timeout: connectTimeoutMs },
       connections: 32,
-      // The agent closes idle connections after 5.0 s. A socket kept longer would lose the request that reuses it.
-      keepAliveTimeout: 3000,
-      keepAliveMaxTimeout: 3500,
+      keepAliveTimeout: keepAliveMs,
+      // Whatever the agent says of itself.
+      keepAliveMaxTimeout: keepAliveMs,
       // One deadline for the whole call, see below; these run on timers of their own.
       headersTimeout: 0,
       bodyTimeout: 0,

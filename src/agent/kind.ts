@@ -13,7 +13,8 @@ export interface AgentProbe {
 export interface AgentContainer {
   /** Wins over the template's. It can be read by whoever sees the pod, and by what runs in it: no secrets. */
   readonly env: readonly { readonly name: string; readonly value: string }[];
-  /** Both give way to the template's. */
+  /** All three give way to the template's. */
+  readonly startupProbe: AgentProbe;
   readonly readinessProbe: AgentProbe;
   readonly livenessProbe: AgentProbe;
 }

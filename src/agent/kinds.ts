@@ -1,4 +1,5 @@
 import { agentKinds, defaultAgentKind, type AgentKind } from '../resources/agent-settings.ts';
+import type { Sandbox } from '../resources/sandbox.ts';
 import type { SandboxTemplate } from '../resources/sandbox-template.ts';
 import { ClientOfKinds } from './client-of-kinds.ts';
 import type { AgentKindDefinition } from './kind.ts';
@@ -10,7 +11,9 @@ export const kindDefinitions: Readonly<Record<AgentKind, AgentKindDefinition>> =
 export const createAgentClient = (): ClientOfKinds =>
   new ClientOfKinds(new Map(agentKinds.map((kind) => [kind, kindDefinitions[kind].createClient()])));
 
-export const agentKindOf = (template: Pick<SandboxTemplate, 'spec'>): AgentKind => template.spec.agent.kind ?? defaultAgentKind;
+/** The kind of a sandbox's agent: the one that it has had from its first pod on, else what its template says. */
+export const agentKindOf = ({ status }: Pick<Sandbox, 'status'>, template: Pick<SandboxTemplate, 'spec'>): AgentKind =>
+  status?.agentKind ?? template.spec.agent.kind ?? defaultAgentKind;
 
-export const agentPortOf = (template: Pick<SandboxTemplate, 'spec'>): number =>
-  template.spec.agent.port ?? kindDefinitions[agentKindOf(template)].defaultPort;
+export const agentPortOf = (sandbox: Pick<Sandbox, 'status'>, template: Pick<SandboxTemplate, 'spec'>): number =>
+  template.spec.agent.port ?? kindDefinitions[agentKindOf(sandbox, template)].defaultPort;

@@ -15,6 +15,7 @@ export interface OpenHandsApiOptions {
   /** Milliseconds that a call may take which says nothing else. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
+  readonly keepAliveMs?: number | undefined;
 }
 
 /** Pages of one answer; an agent may have no end of them. */
@@ -27,8 +28,8 @@ export class OpenHandsApi {
   readonly #http: AgentHttp;
   readonly #timeoutMs: number;
 
-  constructor({ timeoutMs, connectTimeoutMs }: OpenHandsApiOptions) {
-    this.#http = new AgentHttp({ connectTimeoutMs });
+  constructor({ timeoutMs, ...connections }: OpenHandsApiOptions) {
+    this.#http = new AgentHttp(connections);
     this.#timeoutMs = timeoutMs;
   }
 

@@ -14,6 +14,7 @@ import type {
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
+import type { ExecutionStatus } from '../resources/conversation.ts';
 import { AgentError } from './errors.ts';
 import type { AgentAnswer } from './http.ts';
 import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
@@ -24,6 +25,7 @@ import {
   conversationsOf,
   createBodyOf,
   failureOf,
+  isStartOrFailureAfter,
   llmOf,
   secretsOf,
   serverInfoOf,
@@ -40,6 +42,8 @@ export interface OpenHandsClientOptions {
   readonly slowTimeoutMs?: number;
   /** Milliseconds to connect, 3000 by default. */
   readonly connectTimeoutMs?: number;
+  /** Milliseconds that an idle connection is kept, 3000 by default: less than the agent keeps it. */
+  readonly keepAliveMs?: number;
   /** Milliseconds on any clock that does not jump. */
   readonly monotonic?: () => number;
 }
@@ -68,9 +72,10 @@ export class OpenHandsClient implements AgentClient {
     timeoutMs = 10_000,
     slowTimeoutMs = 300_000,
     connectTimeoutMs = 3000,
+    keepAliveMs,
     monotonic = () => performance.now(),
   }: OpenHandsClientOptions = {}) {
-    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs });
+    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs, keepAliveMs });
     this.#timeoutMs = timeoutMs;
     this.#slowTimeoutMs = slowTimeoutMs;
     this.#monotonic = monotonic;
@@ -291,8 +296,9 @@ export class OpenHandsClient implements AgentClient {
       answer: wire.errorEventsSchema,
     });
     const [event] = body.items;
-    // An error older than the last start of a run belongs to an earlier run.
-    if (event === undefined || (await this.#hasStartedSince(endpoint, id, event.timestamp, options))) return undefined;
+    // An error older than the last start of a run belongs to an earlier run. One that is older than the failure is that of a title,
+    // which the run had survived until its container was killed.
+    if (event === undefined || (await this.#hasStartedOrFailedSince(endpoint, id, event.timestamp, options))) return undefined;
     return failureOf(event);
   }
 
@@ -320,14 +326,27 @@ export class OpenHandsClient implements AgentClient {
     return serverInfoOf(body);
   }
 
-  async runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+  runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+    return this.#conversationsIn('running', endpoint, options);
+  }
+
+  waitingConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+    return this.#conversationsIn('waiting_for_confirmation', endpoint, options);
+  }
+
+  async rejectPending(endpoint: AgentEndpoint, id: string, reason: string, options: AgentCallOptions = {}): Promise<void> {
+    const path = `${pathOf(id)}/events/respond_to_confirmation`;
+    await this.#api.call(endpoint, options, { method: 'POST', path, body: { accept: false, reason }, answer: wire.successSchema });
+  }
+
+  async #conversationsIn(status: ExecutionStatus, endpoint: AgentEndpoint, options: AgentCallOptions): Promise<readonly string[]> {
     const items = await this.#api.pages(endpoint, options, {
       path: '/api/conversations/search',
-      query: { status: 'running', limit: conversationsPerPage },
+      query: { status, limit: conversationsPerPage },
       answer: wire.conversationPageSchema,
     });
     // An agent that ignores the filter must not make idle conversations look busy.
-    const ids = items.filter(({ execution_status }) => execution_status === 'running').map(({ id }) => hexOf(id));
+    const ids = items.filter(({ execution_status }) => execution_status === status).map(({ id }) => hexOf(id));
     return [...new Set(ids)];
   }
 
@@ -363,9 +382,8 @@ export class OpenHandsClient implements AgentClient {
     return status.lastUserMessageId !== undefined || (await this.userMessages(endpoint, status.id, 1, options)).length > 0;
   }
 
-  async #hasStartedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
-    const isStart = ({ key, value }: { readonly key?: string | null | undefined; readonly value?: unknown }) =>
-      key === 'execution_status' && value === 'running';
+  async #hasStartedOrFailedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
+    const isStart = isStartOrFailureAfter(timestamp);
     const updates = await this.#api.pages(
       endpoint,
       options,

@@ -16,7 +16,14 @@ import type {
 } from './agent.ts';
 import { AgentError } from './errors.ts';
 import { plainText } from './plain-text.ts';
-import type { ConversationInfo, commandOutputSchema, errorEventsSchema, messageEventsSchema, serverInfoSchema } from './wire.ts';
+import type {
+  ConversationInfo,
+  commandOutputSchema,
+  errorEventsSchema,
+  messageEventsSchema,
+  serverInfoSchema,
+  stateUpdatesSchema,
+} from './wire.ts';
 
 const maxDetailCharacters = 2048;
 const maxKeptOutput = 64 * 1024;
@@ -187,3 +194,13 @@ export const userMessageOf = ({ id, timestamp, llm_message }: z.output<typeof me
   timestamp,
   text: llm_message.content.map(({ text }) => text ?? '').join('\n'),
 });
+
+/** An agent says that a run has failed and why in one go, in either order. */
+const oneGoMs = 1_000;
+
+/** Whether an update says that another run has begun since, or this one has failed later. Times without a zone, by the same clock. */
+export const isStartOrFailureAfter =
+  (since: string) =>
+  ({ key, value, timestamp = '' }: z.output<typeof stateUpdatesSchema>['items'][number]): boolean =>
+    key === 'execution_status' &&
+    (value === 'running' || (value === 'error' && Date.parse(`${timestamp}Z`) - Date.parse(`${since}Z`) > oneGoMs));

@@ -17,11 +17,12 @@ function container({ port, workingDir, stateDir, bootstrapKey }: AgentContainerO
       // Event timestamps of the agent have no zone.
       { name: 'TZ', value: 'UTC' },
     ],
+    // On a busy node it takes minutes, and would never get there if its liveness were looked at before. The template's startDeadline is sooner.
+    startupProbe: { httpGet: { path: '/ready', port }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 900 },
     readinessProbe: { httpGet: { path: '/ready', port }, periodSeconds: 5, timeoutSeconds: 5 },
     // A long time-out: the agent stalls for seconds when it renders a traceback.
     livenessProbe: {
       httpGet: { path: '/alive', port },
-      initialDelaySeconds: 30,
       periodSeconds: 20,
       timeoutSeconds: 10,
       failureThreshold: 3,

@@ -61,7 +61,7 @@ export const errorEventsSchema = pageOf(
   z.object({ timestamp: z.string().min(1).max(64), code: z.string().nullish(), detail: z.string().nullish() }),
 );
 
-export const stateUpdatesSchema = pageOf(z.object({ key: z.string().nullish(), value: z.unknown() }));
+export const stateUpdatesSchema = pageOf(z.object({ key: z.string().nullish(), value: z.unknown(), timestamp: z.string().optional() }));
 
 export const messageEventsSchema = pageOf(
   z.object({

@@ -16,14 +16,3 @@ export function mountedAgentCredentials(folder: string | undefined, logger: Logg
   files.list();
   return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
 }
-
-/** What `up` calls the key of its environment. */
-export const localCredentialName = 'model';
-
-/** On one machine: the key of the environment under its one name, for everybody; what is in the folder comes first. */
-export function localAgentCredentials(apiKey: string | undefined, mounted: AgentCredentials): AgentCredentials {
-  const key = apiKey === undefined ? undefined : secretLineOf(apiKey);
-  return {
-    of: async (owner, name) => (await mounted.of(owner, name)) ?? (name === localCredentialName ? key : undefined),
-  };
-}

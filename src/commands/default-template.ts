@@ -12,7 +12,7 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
   metadata: { name: defaultTemplateName, namespace },
   spec: {
     displayName: 'Reference agent',
-    description: 'Runs the shell code blocks of a message, or works with a model when LLM_BASE_URL, LLM_API_KEY and LLM_MODEL are set.',
+    description: 'Runs the shell code blocks of a message, or works with a model where one is named.',
     podTemplate: {
       spec: {
         containers: [

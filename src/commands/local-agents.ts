@@ -8,16 +8,14 @@ import { CommandError } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
 import { defaultTemplate, referenceAgentImage } from './default-template.ts';
 import { ensure } from './ensure.ts';
+import { useLocalModel, type LocalModel } from './local-model.ts';
 import { installOpenHands, installSteps, pinnedVersion } from './openhands/install.ts';
 import { openHandsImage, openHandsProgram } from './openhands/program.ts';
 import { showProgress } from './openhands/progress.ts';
-import { localModelOf, modelPatch, openHandsTemplate, openHandsTemplateName } from './openhands/template.ts';
-
-/** A model for the reference agent comes from the environment of whoever starts all this. The real agent is told by its template. */
-const referenceVariables = ['LLM_BASE_URL', 'LLM_API_KEY', 'LLM_MODEL'];
+import { liteLlmModel, openHandsTemplate, openHandsTemplateName } from './openhands/template.ts';
 
 export interface LocalAgentsOptions {
-  readonly config: Pick<UpConfig, 'AGENT' | 'AGENTS_DIR' | 'PYTHON'>;
+  readonly config: LocalModel & Pick<UpConfig, 'AGENT' | 'AGENTS_DIR' | 'PYTHON'>;
   readonly folder: DataFolder;
   /** Where the program lies, and the reference agent with it. */
   readonly programFolder: string;
@@ -47,7 +45,7 @@ function fileOf(programFolder: string, paths: readonly string[], what: string): 
 
 function referenceAgent(programFolder: string): Readonly<Record<string, ImageProgram>> {
   const program = fileOf(programFolder, ['reference-agent.js', 'agent/reference/main.ts'], 'the reference agent');
-  return { [referenceAgentImage]: { command: [process.execPath, program], passEnv: referenceVariables } };
+  return { [referenceAgentImage]: { command: [process.execPath, program] } };
 }
 
 /** Installs what is chosen, unless it is there. Rejects with the signal's reason. */
@@ -57,7 +55,10 @@ export async function localAgents(options: LocalAgentsOptions): Promise<LocalAge
   return {
     images: reference,
     templateName: defaultTemplateName,
-    ensureTemplates: (client, namespace) => ensure(client, sandboxTemplates, defaultTemplate(namespace)),
+    ensureTemplates: async (client, namespace) => {
+      await ensure(client, sandboxTemplates, defaultTemplate(namespace));
+      await useLocalModel(client, namespace, defaultTemplateName, options.config);
+    },
     notes: () => Promise.resolve([]),
     example: 'Say hello:\n```sh\necho hello from $(pwd)\n```',
   };
@@ -65,7 +66,6 @@ export async function localAgents(options: LocalAgentsOptions): Promise<LocalAge
 
 async function openHands(options: LocalAgentsOptions, reference: LocalAgents['images']): Promise<LocalAgents> {
   const { config, folder, programFolder, environment, signal } = options;
-  const model = localModelOf(environment);
   const constraints = fileOf(
     programFolder,
     ['openhands-constraints.txt', '../images/openhands-constraints.txt'],
@@ -87,7 +87,7 @@ async function openHands(options: LocalAgentsOptions, reference: LocalAgents['im
     ensureTemplates: async (client, namespace) => {
       await ensure(client, sandboxTemplates, defaultTemplate(namespace));
       await ensure(client, sandboxTemplates, openHandsTemplate(namespace, version));
-      if (model !== undefined) await client.mergePatch(sandboxTemplates, namespace, openHandsTemplateName, modelPatch(model));
+      await useLocalModel(client, namespace, openHandsTemplateName, liteLlmModel(config));
     },
     notes: async (client, namespace) => {
       const { agent } = (await client.get(sandboxTemplates, namespace, openHandsTemplateName)).spec;

@@ -14,7 +14,7 @@ import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys, type ApiKey } from '../resources/api-key.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
-import { localAgentCredentials, mountedAgentCredentials } from './agent-credentials.ts';
+import { mountedAgentCredentials } from './agent-credentials.ts';
 import { CommandError, systemCodeOf } from './command-error.ts';
 import { DataFolder } from './data-folder.ts';
 import { defaultQuota } from './default-quota.ts';
@@ -24,6 +24,7 @@ import { gatewaySettings } from './gateway-settings.ts';
 import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
 import { localAgents } from './local-agents.ts';
+import { localAgentCredentials } from './local-model.ts';
 import { loggerOf } from './logging.ts';
 import { localMasterKey } from './master-keys.ts';
 import { createRuntime } from './runtime.ts';
@@ -103,6 +104,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const { metrics } = runtime;
   const folder = new DataFolder(config.DATA_DIR);
   const keys = localMasterKey(folder);
+  const agentCredentials = localAgentCredentials(config, mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger));
   await using stack = new AsyncDisposableStack();
 
   const ended = new AbortController();
@@ -144,9 +146,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const pauseBoundMs = config.PAUSE_TIMEOUT_SECONDS * 1000;
   const operator = new Operator({
     ...runtime,
-    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, namespace, pauseBoundMs },
+    ...{ client, caches, agent, keys, gitHosts: config.GIT_HOSTS, agentCredentials, namespace, pauseBoundMs },
     agentSide: { url: agentSideUrl, namespace },
-    agentCredentials: localAgentCredentials(process.env['LLM_API_KEY'], mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger)),
   });
   stack.defer(() => operator.stop());
   await operator.start();

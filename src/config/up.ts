@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { serving } from './serving.ts';
 import { operating, port, readEnvironment, shared } from './environment.ts';
 
@@ -21,6 +22,11 @@ const schema = z.object({
   AGENTS_DIR: z.string().optional(),
   /** The Python for those that need one: a path, or a name on the PATH. By default the first that will do. */
   PYTHON: z.string().optional(),
+  /** Of any OpenAI-compatible service, for the agents of the default template. */
+  LLM_MODEL: z.string().optional(),
+  LLM_BASE_URL: modelBaseUrl().optional(),
+  /** Reaches agents when they are given a conversation, and stands in no environment of theirs. */
+  LLM_API_KEY: z.string().optional(),
   /** Whom the first key belongs to. */
   OWNER: z.string().default('local'),
 });

@@ -13,6 +13,7 @@ import { isStartOver, startStatusOf, type Conversation } from '../resources/conv
 import { conversationIdOf } from '../resources/ids.ts';
 import type { KubeObject } from '../resources/object.ts';
 import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
+import { AgentSilence } from './agent-silence.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
@@ -111,8 +112,10 @@ export class Operator {
         logger: logger.child({ controller: name }),
         metrics,
       });
+    const silence = new AgentSilence({ clock });
+    const onSilent = (silent: Sandbox) => sandbox.enqueue(requestOf(silent));
     const conversations = new ConversationReconciler({
-      ...{ client, stores, agent, keys, gitHosts, events, clock, random, logger, metrics },
+      ...{ client, stores, agent, keys, gitHosts, events, silence, onSilent, clock, random, logger, metrics },
       credentials: options.agentCredentials ?? noAgentCredentials,
     });
     // Starts that take long must not keep the status of others waiting. Each conversation is in the hands of one of both.
@@ -144,18 +147,10 @@ export class Operator {
     };
     const podCreations = new PodCreations(clock);
     const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };
-    const sandbox = controller(
+    const sandbox: Controller = controller(
       'sandbox',
       new SandboxReconciler({
-        client,
-        stores,
-        agent,
-        keys,
-        events,
-        podCreations,
-        clock,
-        logger,
-        agentSide: options.agentSide,
+        ...{ client, stores, agent, keys, events, podCreations, silence, clock, logger, agentSide: options.agentSide },
         ...pauseBound,
       }),
     );

@@ -47,7 +47,7 @@ export interface Slot {
   readonly explained: boolean;
   /** Running: since when. */
   readonly activeSince: number;
-  /** Running: since when its agent has done nothing; Infinity while it works. */
+  /** Running: since when its agent has done nothing; Infinity while it works, or waits for a confirmation. */
   readonly idleSince: number;
   /** Running: its agent waits for a confirmation by a person. */
   readonly confirming: boolean;
@@ -176,7 +176,9 @@ export function classify(facts: SlotFacts): Slot {
     time(start?.transitions.at(-1)?.time, 0),
   ]);
   const works = conversations.some((conversation) => isWorking(conversation) || isUnasked(conversation, sandbox));
-  const idleSince = works ? Infinity : Math.max(activeSince, ...active);
+  const confirming = conversations.some((conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation');
+  // A person's answer is waited for, for as long as the sandbox may run.
+  const idleSince = works || confirming ? Infinity : Math.max(activeSince, ...active);
   return {
     uid: metadata.uid,
     name: metadata.name,
@@ -188,7 +190,7 @@ export function classify(facts: SlotFacts): Slot {
     explained: admitted?.reason === SandboxReason.waitingForQuota && status?.waitingSince !== undefined,
     activeSince,
     idleSince,
-    confirming: conversations.some((conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation'),
+    confirming,
     pausedSince: time(admitted?.lastTransitionTime, now),
     unfinished: (status?.interrupted?.length ?? 0) > 0 || conversations.some(isUnfinished),
     releasable: state === 'freeing' && admitted?.status === 'True' && status?.replicas !== 1 && metadata.deletionTimestamp === undefined,

@@ -153,9 +153,21 @@ export const conversationStatusSchema = z.object({
     .optional()
     .meta({ description: "The sandbox's agentRuns when executionStatus was seen: since then the agent has not been younger than that." }),
   interruption: z
-    .object({ reason: z.string().max(64), time: timestamp(), continuedAt: timestamp().optional() })
+    .object({
+      reason: z.string().max(64),
+      time: timestamp(),
+      continuedAt: timestamp().optional().meta({ description: 'When the agent was last told to go on, and took it.' }),
+      losses: z
+        .int()
+        .min(0)
+        .optional()
+        .meta({ description: 'How often in a row it has lost its container, each time soon after it had gone on.' }),
+      attempts: z.int().min(0).optional().meta({ description: 'How often the agent was told to go on, since it was cut.' }),
+      refusals: z.int().min(0).optional().meta({ description: 'How often the agent has refused that.' }),
+      givenUp: z.enum(['LostTooOften', 'Refused', 'Stalled']).optional().meta({ description: 'Why it does not go on by itself any more.' }),
+    })
     .optional()
-    .meta({ description: 'Why a run was stopped half-way, until it goes on.' }),
+    .meta({ description: 'Why a run was stopped half-way, until it is over.' }),
   messages: z
     .object({
       told: z.int().min(0).meta({ description: 'Up to which number of spec.messages the agent has been told.' }),

@@ -39,6 +39,10 @@ export const sandboxTemplateSpecSchema = z.object({
       port: z.int().min(1).max(65_535).optional().meta({ description: 'Where it listens; by default where its kind does, 8000.' }),
       workingDir: z.string().startsWith('/').max(255).default('/workspace'),
       model: z.string().max(256).optional().meta({ description: 'The model that conversations use when they name none.' }),
+      stuckAfter: duration().optional().meta({
+        description:
+          'A run that reports nothing for so long is stopped, and its conversation is stuck. Longer than any tool runs, and than the model may take. Absent: never.',
+      }),
       baseUrl: modelBaseUrl().optional().meta({ description: "Where the model is served; by default where the model's name says." }),
       credential: credentialName()
         .optional()

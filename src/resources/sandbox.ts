@@ -102,6 +102,7 @@ export const SandboxReason = {
   waitingForPod: 'WaitingForPod',
   waitingForAgent: 'WaitingForAgent',
   podLost: 'PodLost',
+  agentSilent: 'AgentSilent',
   running: 'Running',
   deleting: 'Deleting',
 } as const;

@@ -14,6 +14,8 @@ try {
     constraints: root('images/openhands-constraints.txt'),
     environment: process.env,
     python: process.env['PYTHON'],
+    // Published clients, which run in the same environment.
+    extras: ['openhands-workspace'],
     progress: () => showProgress({ screen: process.stderr, label: 'agent', steps: installSteps }),
     signal: ended.signal,
   });

@@ -86,9 +86,11 @@ export class Writers {
           ? client.mergePatch(sandboxes, namespace, name, { metadata: { labels: metadata.labels }, spec: { replicas } })
           : client.mergePatch(configMaps, namespace, name, { metadata: { labels: metadata.labels }, data: { filler } });
       case 'unlock':
-        return client.mergePatch(dice.chance(0.5) ? sandboxes : configMaps, namespace, name, { metadata: { finalizers: null } });
+        return dice.chance(0.5)
+          ? client.mergePatch(sandboxes, namespace, name, { metadata: { finalizers: null } })
+          : client.mergePatch(configMaps, namespace, name, { metadata: { finalizers: null } });
       case 'delete':
-        return client.delete(dice.chance(0.5) ? sandboxes : configMaps, namespace, name);
+        return dice.chance(0.5) ? client.delete(sandboxes, namespace, name) : client.delete(configMaps, namespace, name);
       default:
         return this.#recreate(metadata, replicas);
     }

@@ -95,3 +95,30 @@ it('says in one line that there is no cluster', async () => {
   expect(result.code).toBe(1);
   expect(oneLine(result)).toContain('none');
 });
+
+it('says which Pythons there are when none will do for the OpenHands agent', async () => {
+  const python = join(folder, 'python3');
+  writeFileSync(python, '#!/bin/sh\nexit 127\n', { mode: 0o755 });
+  const { code, stderr, stdout } = await fails(['up'], { AGENT: 'openhands', PATH: folder, HOME: folder });
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toContain('the OpenHands agent needs Python 3.12 or later. There is:');
+  expect(stderr).toContain(`${python}: does not run (exit code 127)`);
+});
+
+it('ends when it is interrupted while the agent is installed, and says what comes of that', async () => {
+  const version = JSON.stringify({ version: [3, 13, 0], missing: [] });
+  // A virtual environment that is never made.
+  const script = `case "$*" in *importlib*) echo '${version}' ;; *) exec /bin/sleep 60 ;; esac`;
+  writeFileSync(join(folder, 'python3'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const child = spawn(process.execPath, [program, 'up'], {
+    env: { PATH: folder, HOME: folder, AGENT: 'openhands', PORT: '0', DATA_DIR: join(folder, 'data') },
+  });
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+    if (stderr.includes('making a virtual environment')) child.kill('SIGINT');
+  });
+  const code = await new Promise((resolve) => child.once('close', resolve));
+  expect(code).toBe(1);
+  expect(stderr).toContain('stopped before the agent was installed; the next start does it');
+});

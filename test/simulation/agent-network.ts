@@ -100,6 +100,8 @@ export class SimulatedAgentClient implements AgentClient {
 
   run(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
     return this.#about('run', endpoint, id, options, (agent, conversation) => {
+      if (conversation.broken && ['paused', 'error'].includes(conversation.status)) throw new AgentError('failed', 'can not be decrypted');
+      if (this.#options.weather.happens('agentFull')) throw new AgentError('busy', 'too many runs');
       this.#options.onRun?.(conversation, agent);
       agent.run(conversation);
     });
@@ -156,7 +158,7 @@ export class SimulatedAgentClient implements AgentClient {
   }
 
   lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {
-    return this.#about('lastError', endpoint, id, options, () => undefined);
+    return this.#about('lastError', endpoint, id, options, (_, { failure }) => failure);
   }
 
   useLlm(endpoint: AgentEndpoint, _id: string, _llm: AgentLlm, options: AgentCallOptions = {}): Promise<void> {
@@ -177,7 +179,15 @@ export class SimulatedAgentClient implements AgentClient {
   }
 
   runningConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
-    return this.#call('running', endpoint, options, callMs, ({ running }) => running.map(({ id }) => id));
+    return this.#call('running', endpoint, options, callMs, (agent) => agent.shownAs('running').map(({ id }) => id));
+  }
+
+  waitingConversations(endpoint: AgentEndpoint, options: AgentCallOptions = {}): Promise<readonly string[]> {
+    return this.#call('waiting', endpoint, options, callMs, (agent) => agent.shownAs('waiting_for_confirmation').map(({ id }) => id));
+  }
+
+  rejectPending(endpoint: AgentEndpoint, id: string, _reason: string, options: AgentCallOptions = {}): Promise<void> {
+    return this.#about('rejectPending', endpoint, id, options, (agent, conversation) => agent.reject(conversation));
   }
 
   close(): Promise<void> {

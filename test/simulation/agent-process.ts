@@ -1,4 +1,4 @@
-import type { AgentConversation, NewAgentConversation } from '../../src/agent/agent.ts';
+import type { AgentConversation, AgentFailure, NewAgentConversation } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
 import type { Timer } from '../../src/kube/clock.ts';
 import type { ExecutionStatus } from '../../src/resources/conversation.ts';
@@ -15,6 +15,24 @@ export interface StoredConversation {
   status: ExecutionStatus;
   /** What readers see lags behind for a moment. */
   before: { readonly status: ExecutionStatus; readonly until: number };
+  /** It runs, and its volume says something else until then: a container that ends before takes that for true. */
+  unsaved: { readonly status: ExecutionStatus; readonly until: number } | undefined;
+  /** How its run will end, by itself. */
+  end: RunEnd;
+  /** Why its last run ended in `error`: not known where its container ended it. */
+  failure: AgentFailure | undefined;
+  /** The agent was started anew while an action waited. However that is answered, the model's request for it is forgotten. */
+  reloaded: boolean;
+  /** What it does next ends the container, each time that it goes on. */
+  deadly: boolean;
+  /** Its agent can't go on with a run: it fails whenever it is told to. */
+  broken: boolean;
+  /** Somebody wants it to work, and no run of it has ended by itself since. */
+  wanted: boolean;
+  /** Its container was lost while its sandbox was wanted, and it has not been told to go on since. */
+  lost: boolean;
+  /** Told to go on after such losses, one after the other. */
+  continuations: number;
   /** What is left of the run when it stands. */
   remainingMs: number;
   runStartedAt: number;
@@ -25,6 +43,9 @@ export interface StoredConversation {
   /** A run that was cut about then: whether it goes on depends on what came first to whom. */
   mayStand: boolean;
 }
+
+/** A run may end in a question: that is answered, and goes on. */
+export type RunEnd = Extract<ExecutionStatus, 'finished' | 'error' | 'stuck' | 'waiting_for_confirmation'>;
 
 /** What a claim keeps. */
 export class Volume {
@@ -49,6 +70,10 @@ export interface ContainerOptions {
   readonly random: Random;
   /** How long tools run that keep a message waiting; absent: no time. */
   readonly steps?: Random | undefined;
+  /** What runs end in that do not finish; absent: all do. */
+  readonly ends?: Random | undefined;
+  /** A run has ended the container. */
+  readonly onDeath: () => void;
   readonly onCut: (conversation: StoredConversation) => void;
   readonly onHeard: (conversationId: string) => void;
   readonly onTold: (text: string) => void;
@@ -111,9 +136,16 @@ export class AgentProcess {
     this.#sessionKey = sessionKey;
     this.volume.holder = this.id;
     this.initialisedAt = this.#options.scheduler.monotonic();
-    // A run that an earlier container was killed in.
-    for (const conversation of this.volume.conversations.values())
-      if (conversation.status === 'running') this.#set(conversation, 'error', 0);
+    for (const conversation of this.volume.conversations.values()) {
+      const { unsaved } = conversation;
+      conversation.unsaved = undefined;
+      conversation.before = { status: conversation.status, until: 0 };
+      // The last saved state is older than the last that it has shown.
+      conversation.updatedAt -= this.#options.random.between(0, 500);
+      if (conversation.status === 'waiting_for_confirmation') conversation.reloaded = true;
+      // A run that an earlier container was killed in, and that had been saved. There is no word of why.
+      if (conversation.status === 'running') this.#set(conversation, unsaved?.status ?? 'error', 0);
+    }
   }
 
   authenticate(sessionKey: string): void {
@@ -133,6 +165,15 @@ export class AgentProcess {
       messages: [],
       status: 'idle',
       before: { status: 'idle', until: 0 },
+      unsaved: undefined,
+      end: 'finished',
+      failure: undefined,
+      reloaded: false,
+      deadly: this.#options.ends?.chance(0.15) ?? false,
+      broken: this.#options.ends?.chance(0.15) ?? false,
+      wanted: message !== undefined && message.run !== false,
+      lost: false,
+      continuations: 0,
       remainingMs: 0,
       runStartedAt: 0,
       interruptedAt: Number.NEGATIVE_INFINITY,
@@ -154,10 +195,13 @@ export class AgentProcess {
   post(conversation: StoredConversation, { text, run }: { readonly text: string; readonly run: boolean }): void {
     this.#options.onTold(text);
     conversation.messages.push(text);
-    if (!run) {
-      if (conversation.status === 'finished' || conversation.status === 'error') this.#set(conversation, 'idle');
-      return;
-    }
+    conversation.continuations = 0;
+    if (['finished', 'stuck'].includes(conversation.status)) this.#set(conversation, 'idle');
+    if (!run) return;
+    conversation.wanted = true;
+    // Somebody has repaired it, or says something else to the model.
+    conversation.deadly = false;
+    conversation.broken = false;
     conversation.remainingMs += this.#options.random.between(500, 5_000);
     this.run(conversation);
   }
@@ -186,24 +230,58 @@ export class AgentProcess {
     conversation.cutByOwner = false;
     conversation.mayStand = false;
     if (conversation.status === 'finished' && conversation.remainingMs <= 0) return;
-    const { scheduler } = this.#options;
+    // Without a new message it is stuck again at once.
+    if (conversation.status === 'stuck') return;
+    const { scheduler, random, ends } = this.#options;
     conversation.runStartedAt = scheduler.monotonic();
     conversation.interruptedAt = Number.NEGATIVE_INFINITY;
+    conversation.failure = undefined;
+    const { status } = conversation;
+    // Whoever lets it run accepts the action that waits.
+    if (status === 'waiting_for_confirmation') conversation.remainingMs = random.between(200, 5_000);
     this.#set(conversation, 'running');
+    // A run that begins is saved a moment later; a message may have come to one that was over.
+    conversation.unsaved = { status: status === 'finished' ? 'idle' : status, until: scheduler.monotonic() + random.between(0, 300) };
+    conversation.end = ends === undefined || ends.chance(0.7) ? 'finished' : (ends.pick(unhappyEnds) ?? 'finished');
     const waiting = new Set<() => void>();
-    const timer = scheduler.after(Math.max(1, conversation.remainingMs), () => {
+    const lastsMs = conversation.deadly ? random.between(100, 3_000) : Math.max(1, conversation.remainingMs);
+    const timer = scheduler.after(lastsMs, () => {
+      if (conversation.deadly) {
+        this.#options.onDeath();
+        return;
+      }
       this.#runs.delete(conversation.id);
       for (const end of [...waiting]) end();
       if (this.volume.holder !== this.id) return;
+      conversation.continuations = 0;
+      conversation.wanted = false;
       conversation.remainingMs = 0;
-      this.#set(conversation, 'finished');
+      conversation.reloaded = false;
+      if (conversation.end === 'error') conversation.failure = { code: 'LLMAuthenticationError', detail: 'no such key' };
+      this.#set(conversation, conversation.end);
+      // Its container may end before anybody has seen that.
+      if (conversation.end === 'error' && ends?.chance(0.2) === true) scheduler.after(random.between(0, 500), this.#options.onDeath);
     });
     this.#runs.set(conversation.id, { conversation, timer, waiting });
+  }
+
+  /** The action that waits is not executed; nothing happens where none does. */
+  reject(conversation: StoredConversation): void {
+    if (conversation.status !== 'waiting_for_confirmation') return;
+    this.#options.onCut(conversation);
+    conversation.wanted = true;
+    conversation.remainingMs = this.#options.random.between(200, 5_000);
+    this.#set(conversation, 'idle');
   }
 
   interrupt(conversation: StoredConversation): void {
     conversation.interruptedAt = this.#options.scheduler.monotonic();
     if (this.#stand(conversation.id)) this.#set(conversation, 'paused');
+  }
+
+  /** What readers are told runs, which is as old as the rest. */
+  shownAs(status: ExecutionStatus): readonly StoredConversation[] {
+    return [...this.volume.conversations.values()].filter((conversation) => this.viewOf(conversation).executionStatus === status);
   }
 
   get running(): readonly StoredConversation[] {
@@ -238,6 +316,8 @@ export class AgentProcess {
     this.#runs.delete(id);
     for (const end of [...waiting]) end();
     if (this.volume.holder !== this.id) return false;
+    if (conversation.unsaved !== undefined && this.#options.scheduler.monotonic() >= conversation.unsaved.until)
+      conversation.unsaved = undefined;
     this.#options.onCut(conversation);
     conversation.remainingMs = Math.max(1, conversation.remainingMs - (this.#options.scheduler.monotonic() - conversation.runStartedAt));
     return true;
@@ -247,6 +327,10 @@ export class AgentProcess {
     const { scheduler } = this.#options;
     conversation.before = { status: conversation.status, until: scheduler.monotonic() + lagMs };
     conversation.status = status;
-    conversation.updatedAt = scheduler.now();
+    if (status !== 'running') conversation.unsaved = undefined;
+    // That a run begins is no event of it.
+    if (status !== 'running') conversation.updatedAt = scheduler.now();
   }
 }
+
+const unhappyEnds: readonly RunEnd[] = ['error', 'stuck', 'waiting_for_confirmation', 'waiting_for_confirmation'];

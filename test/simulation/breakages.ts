@@ -1,6 +1,7 @@
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import type { AgentClient } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
+import type { InterruptedRun } from '../../src/controllers/conversation/continuation.ts';
 import { createCaches } from '../../src/controllers/caches.ts';
 import { TransportError } from '../../src/kube/errors.ts';
 import type { Reflector } from '../../src/kube/reflector.ts';
@@ -146,6 +147,63 @@ export const breakages = {
       return { ...whole, conversations: mapped(whole.conversations, withLossForPause) };
     },
   },
+  'nobody counts how often a run was lost': {
+    client: client((whole) => ({
+      updateStatus: (resource, object, options) =>
+        whole.updateStatus(
+          resource,
+          resource.kind === conversations.kind ? withInterruption(object, { losses: undefined }) : object,
+          options,
+        ),
+    })),
+  },
+  'nobody counts how often an agent has refused to go on': {
+    client: client((whole) => ({
+      updateStatus: (resource, object, options) =>
+        whole.updateStatus(
+          resource,
+          resource.kind === conversations.kind ? withInterruption(object, { refusals: undefined }) : object,
+          options,
+        ),
+    })),
+  },
+  'the first refusal to go on is the last': {
+    client: client((whole) => ({
+      updateStatus: (resource, object, options) =>
+        whole.updateStatus(
+          resource,
+          resource.kind === conversations.kind ? withInterruption(object, { givenUp: 'LostTooOften' }) : object,
+          options,
+        ),
+    })),
+  },
+  'nobody asks why a run has failed': {
+    agent: agent(() => ({ lastError: () => Promise.resolve(undefined) })),
+  },
+  'an action that waits goes with its pod': {
+    agent: agent(() => ({ waitingConversations: () => Promise.resolve([]) })),
+  },
+  'an agent that has been seen to run is believed to': {
+    agent: (whole) => {
+      const seen = new Set<string>();
+      return but(whole, {
+        conversation: async (endpoint, id, options) => {
+          const state = await whole.conversation(endpoint, id, options);
+          if (state?.executionStatus === 'running') seen.add(id);
+          return state !== undefined && seen.has(id) ? { ...state, executionStatus: 'running' } : state;
+        },
+      });
+    },
+  },
+  'a run that was lost before it was saved is taken for none': {
+    agent: (whole) =>
+      but(whole, {
+        conversation: async (endpoint, id, options) => {
+          const state = await whole.conversation(endpoint, id, options);
+          return state?.executionStatus === 'idle' ? { ...state, executionStatus: 'finished' } : state;
+        },
+      }),
+  },
   'a pause is undone': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {
@@ -240,6 +298,12 @@ function withoutSending<T extends KubeObject>(object: T): T {
   if (status?.messages?.sending === undefined) return object;
   const { sending: _sending, ...messages } = status.messages;
   return { ...object, status: { ...status, messages } };
+}
+
+function withInterruption<T extends KubeObject>(object: T, changed: Partial<InterruptedRun>): T {
+  const { status } = object as KubeObject as Conversation;
+  if (status?.interruption === undefined) return object;
+  return { ...object, status: { ...status, interruption: { ...status.interruption, ...changed } } };
 }
 
 function withLossForPause(conversation: Conversation): Conversation {

@@ -163,7 +163,7 @@ export class Faults {
     this.#withAgent((agent) => {
       trace.note(`agent ${agent.id} hangs`);
       agent.hung = true;
-      scheduler.after(random.between(1_000, 60_000), () => {
+      scheduler.after(random.between(1_000, 120_000), () => {
         agent.hung = false;
         agent.troubledUntil = scheduler.monotonic() + 10_000;
       });

@@ -1,5 +1,6 @@
 import { isOwnedBy, type KubeObject } from '../../src/resources/object.ts';
 import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
+import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { TimeLimits } from '../../src/quota/slot.ts';
@@ -64,12 +65,15 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     const [untold] = untoldMessages(conversation);
     if (untold !== undefined) return [`its message ${untold.number} has not been told`];
     if (conversation.status?.agentRun !== sandbox.status?.agentRuns) return ['the agent was not asked since it came up'];
-    const cut = stored.status === 'paused' || stored.status === 'error';
-    if (cut && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
-    return conversation.status?.executionStatus === stored.status ||
-      (stored.status === 'error' && stored.mayStand && conversation.status?.executionStatus === 'paused')
-      ? []
-      : [`shows ${conversation.status?.executionStatus ?? 'nothing'} for ${stored.status}`];
+    const { executionStatus: shown = 'nothing', interruption, executionDetail } = conversation.status ?? {};
+    const cut = stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined) || stored.status === 'idle';
+    if (interruption?.givenUp !== undefined) {
+      if (executionDetail === undefined) return ['was given up without a word'];
+      if (interruption.givenUp === 'Refused' ? !stored.broken : stored.continuations < mostLosses) return ['was given up too soon'];
+      return shown === 'error' && cut ? [] : [`was given up, shows ${shown} for ${stored.status}`];
+    }
+    if (cut && stored.wanted && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
+    return shown === stored.status || (cut && stored.mayStand && shown === 'paused') ? [] : [`shows ${shown} for ${stored.status}`];
   }
 
   function ofSandbox(sandbox: Sandbox): readonly string[] {
@@ -82,7 +86,9 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (quotas.waitsRightly(sandbox)) return [];
     if (!shouldRun(sandbox)) return ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
-    if (limits.idleTimeout !== undefined || limits.maxActiveTime !== undefined) return ['is not paused for its idleness or its age'];
+    const asks = [...(agent?.volume.conversations.values() ?? [])].some(({ status }) => status === 'waiting_for_confirmation');
+    if ((limits.idleTimeout !== undefined && !asks) || limits.maxActiveTime !== undefined)
+      return ['is not paused for its idleness or its age'];
     return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase}, not RUNNING`];
   }
 

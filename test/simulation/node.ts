@@ -16,6 +16,8 @@ export interface NodeOptions {
   readonly trouble: () => { readonly image: number; readonly crash: number; readonly unschedulable: number; readonly slowStop: number };
   /** How long tools run that keep messages waiting; absent: no time. */
   readonly steps?: Random | undefined;
+  /** What runs end in that do not finish; absent: all do. */
+  readonly ends?: Random | undefined;
 }
 
 interface PodRun {
@@ -215,6 +217,8 @@ export class SimulatedNode {
     const process: AgentProcess = new AgentProcess(
       {
         ...{ id, podUid: run.uid, sandboxUid: owner.uid, bootstrapKey, volume, scheduler, random, steps: this.#options.steps },
+        ends: this.#options.ends,
+        onDeath: () => this.crash(process),
         onTold: (text) => this.onTold(text),
         onCut: (conversation) => this.onCut(conversation, owner.uid),
         onHeard: (conversationId) => this.onHeard(process, conversationId),

@@ -1,3 +1,4 @@
+import type { AgentEndpoint } from '../../src/agent/agent.ts';
 import { agentEndpointOf } from '../../src/agent/endpoint.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { sleep } from '../../src/kube/clock.ts';
@@ -7,7 +8,7 @@ import { Transport } from '../../src/kube/transport.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
 import { conversations, type ConversationSpec } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
+import { ownSandboxName } from '../../src/resources/ids.ts';
 import { resumeRequestedAnnotation, sandboxes } from '../../src/resources/sandbox.ts';
 import { SimulatedAgentClient, type AgentNetworkOptions } from './agent-network.ts';
 import type { Cluster } from './cluster.ts';
@@ -131,6 +132,7 @@ export class People {
       else if (choice < 0.6) await this.#scale(sandbox, 1);
       else if (choice < 0.7) await this.#say(id, `another of ${id} ${random.whole(0, 1e9)}`);
       else if (choice < 0.75) await this.#create(id, spec);
+      else if (choice > 0.9) await this.#answer(id, random.chance(0.7));
       else if (choice < 0.85 && spec.sandboxName === undefined) {
         await this.#delete(id);
         if (random.chance(0.5)) return;
@@ -207,7 +209,18 @@ export class People {
   }
 
   /** Straight to the agent, as clients do with the session key. Said once: an answer that is lost is a message that may be lost. */
-  async #say(id: string, text: string): Promise<void> {
+  #say(id: string, text: string): Promise<void> {
+    return this.#tell(id, (endpoint) => this.#agents.sendMessage(endpoint, id, { content: [{ type: 'text', text }] }));
+  }
+
+  /** To an action that waits for it, as far as is known. */
+  async #answer(id: string, accept: boolean): Promise<void> {
+    const conversation = this.#options.cluster.conversations.find(({ metadata }) => metadata.name === id);
+    if (conversation?.status?.executionStatus !== 'waiting_for_confirmation') return;
+    await this.#tell(id, (endpoint) => (accept ? this.#agents.run(endpoint, id) : this.#agents.rejectPending(endpoint, id, 'no')));
+  }
+
+  async #tell(id: string, call: (endpoint: AgentEndpoint) => Promise<unknown>): Promise<void> {
     const { cluster, keys } = this.#options;
     const conversation = cluster.conversations.find(({ metadata }) => metadata.name === id);
     const sandbox = cluster.sandboxes.find(({ metadata }) => metadata.name === conversation?.status?.sandboxName);
@@ -215,7 +228,7 @@ export class People {
     const endpoint = agentEndpointOf(sandbox, keys);
     if (endpoint === undefined) return;
     try {
-      await this.#agents.sendMessage(endpoint, conversationIdOf(conversation), { content: [{ type: 'text', text }] });
+      await call(endpoint);
     } catch {
       // Whoever has typed it sees that and may say it again.
     }

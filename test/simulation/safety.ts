@@ -1,4 +1,5 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
+import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
 import { conversations, startStatuses, type Conversation, type LaterMessage } from '../../src/resources/conversation.ts';
 import { leases, pods, type Lease, type Pod } from '../../src/resources/core.ts';
@@ -84,6 +85,16 @@ export class Safety {
   operatorRuns(conversation: StoredConversation): void {
     if (conversation.cutByOwner)
       this.#broken ??= new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued`);
+    if (conversation.failure !== undefined)
+      this.#broken ??= new Violation('what has failed by itself is left alone', `the run of ${conversation.id} was continued`);
+    if (!conversation.lost) return;
+    conversation.lost = false;
+    conversation.continuations++;
+    if (conversation.continuations > mostLosses)
+      this.#broken ??= new Violation(
+        'no run is continued again and again',
+        `${conversation.id} for the ${conversation.continuations}th time`,
+      );
   }
 
   /** Its owner has it paused, or had a short while ago. */
@@ -202,6 +213,11 @@ export class Safety {
       if (process.podUid !== podUid || process.state !== 'ready' || process.hung || now < process.troubledUntil) continue;
       // A run that began while the deletion was under way could not be known.
       const untold = process.running.filter(({ runStartedAt }) => now - runStartedAt > unknownMs);
+      const asking = [...process.volume.conversations.values()].filter(
+        ({ status, before }) => status === 'waiting_for_confirmation' && now - before.until > unknownMs,
+      );
+      if (asking.length > 0)
+        throw new Violation('no action waits in a pod that goes', `${asking.map(({ id }) => id).join(' ')} in ${process.id}`);
       if (untold.length > 0)
         throw new Violation('runs are interrupted before their pod goes', `${untold.map(({ id }) => id).join(' ')} in ${process.id}`);
     }

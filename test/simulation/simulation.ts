@@ -1,7 +1,7 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { TimeLimits } from '../../src/quota/slot.ts';
-import type { Sandbox } from '../../src/resources/sandbox.ts';
+import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { Cluster } from './cluster.ts';
 import { Faults, type FaultKind } from './faults.ts';
 import { Letters } from './letters.ts';
@@ -10,6 +10,7 @@ import { OperatorProcess, type Breakage } from './operator-process.ts';
 import { People } from './people.ts';
 import { Quotas } from './quotas.ts';
 import { Random } from './random.ts';
+import { RunWatch } from './run-watch.ts';
 import { Safety, Violation } from './safety.ts';
 import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
@@ -26,6 +27,8 @@ export interface SimulationOptions {
   readonly faults?: FaultKind;
   /** Whether people send messages to conversations that are there; false by default. */
   readonly letters?: boolean;
+  /** Whether runs may end in something else than success: a failure, a question, or with their container; true by default. */
+  readonly ends?: boolean;
 }
 
 export interface Outcome {
@@ -61,6 +64,7 @@ async function play({
   keepLines = 0,
   faults = 'all',
   letters: withLetters = false,
+  ends = true,
 }: SimulationOptions): Promise<Outcome> {
   const random = new Random(String(seed));
   const scheduler = new Scheduler();
@@ -82,6 +86,7 @@ async function play({
     trace,
     trouble: () => (mended ? calm : share),
     ...(withLetters ? { steps: random.fork('steps') } : {}),
+    ...(ends ? { ends: random.fork('ends') } : {}),
   });
   const operators: OperatorProcess[] = [];
   const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
@@ -118,6 +123,8 @@ async function play({
     agentNetwork: {
       onRun: (conversation) => {
         conversation.cutByOwner = false;
+        conversation.lost = false;
+        conversation.continuations = 0;
       },
     },
   });
@@ -143,12 +150,14 @@ async function play({
     }
   };
 
+  let runWatch: RunWatch | undefined;
   /** Goes on until nothing is left of what is not yet as it should be, in words. */
   const until = async (left: () => readonly string[]): Promise<void> => {
     const began = scheduler.monotonic();
     while (left().length > 0) {
       if (scheduler.monotonic() - began > settleMs) throw new Violation('everything settles', left().join('; '));
       await run(scheduler.monotonic() + 2_000);
+      runWatch?.look();
     }
   };
 
@@ -157,14 +166,19 @@ async function play({
     await scheduler.settle();
     cluster.tell();
     node.onCut = (conversation, sandboxUid) => {
-      conversation.cutByOwner = cluster.sandboxOf(sandboxUid)?.spec.replicas === 0;
+      const sandbox = cluster.sandboxOf(sandboxUid);
+      conversation.lost = sandbox !== undefined && shouldRun(sandbox);
+      conversation.cutByOwner = sandbox?.spec.replicas === 0;
       conversation.mayStand = safety.pausedLately(sandboxUid);
     };
     // What its owner wants counts more than the loss that came before.
     cluster.onChange(({ plural, object }) => {
-      if (plural !== 'sandboxes' || (object as Sandbox).spec.replicas === 1) return;
+      if (plural !== 'sandboxes' || shouldRun(object as Sandbox)) return;
       const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
       for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
+        // A loss that is followed by a pause is the pause's.
+        conversation.continuations = 0;
+        if ((object as Sandbox).spec.replicas === 1) continue;
         if (conversation.status !== 'finished' && conversation.status !== 'idle') conversation.mayStand = true;
       }
     });
@@ -190,6 +204,7 @@ async function play({
     // What lags is still under way, and a watch that was refused is tried again within a minute.
     await run(mendedAt + (deaf ? unknownMs : 65_000));
     await until(() => operators.flatMap(({ behind }) => behind));
+    runWatch = new RunWatch({ cluster, node, scheduler });
     if (faults !== 'none') verdicts.expectCalm();
     const left = () =>
       people.done && letters?.done !== false ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy'];

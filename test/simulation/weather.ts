@@ -27,6 +27,8 @@ export interface Chances {
   agentAnswerLost: number;
   agentFailure: number;
   agentSlow: number;
+  /** It runs as many conversations as it may. */
+  agentFull: number;
 }
 
 export const fairWeather: Readonly<Chances> = {
@@ -46,6 +48,7 @@ export const fairWeather: Readonly<Chances> = {
   agentAnswerLost: 0,
   agentFailure: 0,
   agentSlow: 0,
+  agentFull: 0,
 };
 
 /** Nothing is lost, but everybody knows late what has been done. */
@@ -75,6 +78,7 @@ const worst: Readonly<Chances> = {
   agentAnswerLost: 0.08,
   agentFailure: 0.08,
   agentSlow: 0.1,
+  agentFull: 0.2,
 };
 
 /** Each seed has some kinds of faults and not others: all of them at once would hide what two of them can do together. */

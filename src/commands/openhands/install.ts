@@ -32,7 +32,12 @@ export interface InstallOptions {
 }
 
 /** Written last: what it names is whole. */
-const recordSchema = z.object({ environment: z.string().regex(/^[0-9a-f]+$/), digest: z.string(), python: z.string() });
+const recordSchema = z.object({
+  environment: z.string().regex(/^[0-9a-f]+$/),
+  digest: z.string(),
+  python: z.string(),
+  extras: z.array(z.string()),
+});
 type InstallRecord = z.output<typeof recordSchema>;
 const recordFile = 'installed.json';
 const lockFile = 'lock';
@@ -54,11 +59,17 @@ function recordIn(home: string): InstallRecord | undefined {
 
 const pythonOf = (home: string, environment: string): string => join(home, environment, 'bin', 'python');
 
+interface Wanted {
+  readonly digest: string;
+  readonly python: string | undefined;
+  readonly extras: readonly string[];
+}
+
 /** The Python of a whole installation of these very packages; undefined when there is none, or what it stands on is gone. */
-function installed(home: string, digest: string, wanted: string | undefined): string | undefined {
+function installed(home: string, wanted: Wanted): string | undefined {
   const record = recordIn(home);
-  if (record?.digest !== digest || (wanted !== undefined && wanted !== record.python && basename(record.python) !== wanted))
-    return undefined;
+  if (record?.digest !== wanted.digest || !wanted.extras.every((extra) => record.extras.includes(extra))) return undefined;
+  if (wanted.python !== undefined && wanted.python !== record.python && wanted.python !== basename(record.python)) return undefined;
   const python = pythonOf(home, record.environment);
   try {
     accessSync(python, constants.X_OK);
@@ -74,14 +85,13 @@ function installed(home: string, digest: string, wanted: string | undefined): st
  * `CommandError` with the command to try by hand, or the signal's reason.
  */
 export async function installOpenHands(options: InstallOptions): Promise<string> {
-  const { folder, constraints, python: wanted, extras = [], signal } = options;
+  const { folder, constraints, python, extras = [], signal } = options;
   const text = readFileSync(constraints, 'utf8');
   const version = pinnedVersion(text);
-  const digest = createHash('sha256')
-    .update(JSON.stringify([text, extras]))
-    .digest('hex');
+  const digest = createHash('sha256').update(text).digest('hex');
   const home = join(folder, `openhands-${version}`);
-  const known = installed(home, digest, wanted);
+  const wanted = { digest, python, extras };
+  const known = installed(home, wanted);
   if (known !== undefined) return known;
 
   try {
@@ -90,7 +100,7 @@ export async function installOpenHands(options: InstallOptions): Promise<string>
     try {
       const onWait = () => progress.note('another process is installing it; waiting for that');
       return await whileLocked(join(home, lockFile), { signal, onWait }, async () => {
-        const present = installed(home, digest, wanted);
+        const present = installed(home, wanted);
         if (present !== undefined) return present;
         for (const name of readdirSync(home)) if (!name.startsWith(lockFile)) rmSync(join(home, name), { recursive: true, force: true });
         return await new Attempt({ ...options, home, progress, version, digest }).run();
@@ -123,7 +133,7 @@ class Attempt {
   }
 
   async run(): Promise<string> {
-    const { home, progress, version, digest, environment: env, python: wanted } = this.#options;
+    const { home, progress, version, digest, environment: env, python: wanted, extras = [] } = this.#options;
     progress.step(`OpenHands agent-server ${version}, once: looking for a Python`);
     const base = await findPython({ environment: env, wanted });
     this.#base = base.path;
@@ -131,7 +141,7 @@ class Attempt {
     const folder = join(home, this.#environment);
     try {
       await this.#install(base, folder);
-      const record: InstallRecord = { environment: this.#environment, digest, python: base.path };
+      const record: InstallRecord = { environment: this.#environment, digest, python: base.path, extras: [...extras] };
       const unfinished = join(folder, recordFile);
       writeFileSync(unfinished, JSON.stringify(record));
       renameSync(unfinished, join(home, recordFile));
@@ -152,7 +162,12 @@ class Attempt {
     const options = ['--no-input', '--disable-pip-version-check', '--no-color', '--progress-bar', 'off'];
     await this.#run([python, '-m', 'pip', 'install', ...options, '-c', constraints, ...packages, ...extras], true);
     progress.step('trying it');
-    await this.#run([python, '-c', check]);
+    // Twice: litellm imports its modules from two threads at once, and on a busy machine Python ends that now and then (_DeadlockError).
+    await this.#run([python, '-c', check]).catch((error: unknown) => {
+      this.#options.signal.throwIfAborted();
+      progress.note(error instanceof Error ? `once more, because ${error.message.split('\n', 1)[0] ?? ''}` : 'once more');
+      return this.#run([python, '-c', check]);
+    });
   }
 
   async #run(command: readonly string[], isPip = false): Promise<void> {

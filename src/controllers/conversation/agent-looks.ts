@@ -51,6 +51,11 @@ export class AgentLooks {
     return 'answer' in polled ? { answer: polled.answer.get(id), beganAt: polled.beganAt } : polled;
   }
 
+  /** Whether it did not answer at all when it was last asked. */
+  isSilent({ agent }: Asked): boolean {
+    return this.#lane.isSilent(agent);
+  }
+
   /** What followed a look has failed. Returns how long to leave the agent alone. */
   failed({ agent }: Asked, error: AgentError): number {
     return this.#lane.failed(agent, error);

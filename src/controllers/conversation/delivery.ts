@@ -131,7 +131,9 @@ export class Delivery {
     const patience = abortedAfter(clock, patienceMs, signal);
     try {
       const { role, content, run } = message;
-      const { started } = await agent.sendMessage(endpoint, id, { role, content, run }, { signal: patience.signal });
+      // To an agent that waits for a confirmation it would be one: the pending step would be taken.
+      const held = addressee.state.executionStatus === 'waiting_for_confirmation';
+      const { started } = await agent.sendMessage(endpoint, id, { role, content, run: run && !held }, { signal: patience.signal });
       addressee.status = withTold(addressee.status, message, { started, now: isoTime(clock) });
       return true;
     } catch (error) {

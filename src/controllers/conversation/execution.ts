@@ -1,8 +1,7 @@
 import type { AgentConversation } from '../../agent/agent.ts';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 import { SandboxReason, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
-
-export const Interruption = { user: SandboxReason.user, loss: 'Loss' } as const;
+import { Interruption, continued, givenUpFor, interruptedAnew, wordsOf, type InterruptedRun } from './continuation.ts';
 
 /** What is stored of the stops of a sandbox's agent. */
 export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop' | 'interrupted' | 'activeSince'>;
@@ -28,6 +27,8 @@ const stoppedSince = ({ agentRun = 0 }: ConversationStatus, id: string, { lastSt
 /** One that has been continued is over; a run that is cut after that has been interrupted anew. */
 const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.continuedAt === undefined ? interruption : undefined);
 
+const unheard = 'Its agent does not answer, so it is not known whether its run goes on. That is told as soon as it answers.';
+
 /**
  * The status of a conversation whose sandbox can't be asked: a run that was under way is now interrupted, and remembered with the
  * reason, because that decides whether it goes on by itself later.
@@ -45,23 +46,27 @@ export function withSandboxAway(
   if ((status.executionStatus === 'running' || stoppedIn !== undefined) && pendingOf(status) === undefined) {
     const seenIn = stoppedIn ?? status.agentRun;
     const reason = whyCut(seenIn, stops, view.phase === 'PAUSED' ? view : undefined);
+    const interruption = interruptedAnew(status.interruption, reason, now);
     return {
       ...status,
       executionStatus: 'paused',
+      executionDetail: view.reason === SandboxReason.agentSilent ? unheard : wordsOf(interruption),
       ...(seenIn === undefined ? {} : { agentRun: seenIn }),
-      interruption: { reason, time: now },
+      interruption,
     };
   }
   const pausedByOwner = view.phase === 'PAUSED' && view.reason === SandboxReason.user;
   const interruption = overruled(status, pausedByOwner ? { lastOwnerStop: Infinity } : stops);
-  return interruption === status.interruption || interruption === undefined ? status : { ...status, interruption };
+  if (interruption === status.interruption || interruption === undefined) return status;
+  return { ...status, ...(status.executionStatus === 'paused' ? { executionDetail: wordsOf(interruption) } : {}), interruption };
 }
 
 /** The interruption of a run as it is now: its owner's word counts more than the loss or the quota that came before. */
-const overruled = ({ interruption, agentRun = 0 }: ConversationStatus, { lastOwnerStop = never }: Stops) =>
-  interruption === undefined || interruption.reason === Interruption.user || lastOwnerStop < agentRun
-    ? interruption
-    : { ...interruption, reason: Interruption.user };
+const overruled = ({ interruption, agentRun = 0 }: ConversationStatus, { lastOwnerStop = never }: Stops): InterruptedRun | undefined => {
+  if (interruption === undefined || interruption.reason === Interruption.user || lastOwnerStop < agentRun) return interruption;
+  const { time, continuedAt } = interruption;
+  return { reason: Interruption.user, time, ...(continuedAt === undefined ? {} : { continuedAt }) };
+};
 
 export interface ExecutionDecision {
   readonly status: ConversationStatus;
@@ -80,11 +85,23 @@ const metricsOf = (agent: AgentConversation) =>
         },
       };
 
+/** What an agent says besides its status. */
+export const newsOf = (agent: AgentConversation) => ({
+  ...(agent.title === undefined ? {} : { title: agent.title.slice(0, 200) }),
+  ...(agent.updatedAt === undefined ? {} : { lastActivityTime: agent.updatedAt }),
+  ...metricsOf(agent),
+});
+
 /**
- * The agent's stored state lags behind: for so long after a run was started, what it says of standing still is old, and for so long
- * after it has come back what it says of a run that was cut.
+ * The agent's stored state lags behind: for so long after it has come back, what it says of a run that was cut is old; and for so
+ * long after a run was continued, what it says of standing still. Then it loads the conversation first: 1.2 s were seen.
  */
 const staleMs = 1_500;
+const staleAfterContinuationMs = 5_000;
+
+/** Accepting, or rejecting, after the agent has loaded the conversation anew: seen with openhands-agent-server 1.58. */
+const reloadedWhileWaiting =
+  'Its agent was restarted while an action waited for confirmation. However that is answered, the agent forgets that the model had asked for it, and some models refuse to go on.';
 
 /** What follows from the agent's own word, given in `agentRun` or later. `runRequested`: its owner wants also what they have cut to go on. */
 export function withAgentState(
@@ -96,39 +113,70 @@ export function withAgentState(
   runRequested = false,
 ): ExecutionDecision {
   const { interruption: _before, executionDetail, ...rest } = status;
-  const stands = agent.executionStatus === 'paused' || agent.executionStatus === 'error';
+  const now = new Date(nowMs).toISOString();
+  const reported = agent.executionStatus ?? 'error';
   const stoppedIn = stoppedSince(status, agent.id, stops);
+  const pending = pendingOf(status);
   // Killed while it ran, and nobody had seen that coming; or stopped, and nobody had looked until it came back.
   const cut = status.executionStatus === 'running' || stoppedIn !== undefined;
-  const unseen = cut && pendingOf(status) === undefined && status.agentRun !== agentRun && stands;
+  const another = status.agentRun !== agentRun;
+  // One that was cut before it had begun is idle; so is one whose action was rejected for a pause.
+  const stands =
+    agent.executionStatus === 'paused' ||
+    agent.executionStatus === 'error' ||
+    (agent.executionStatus === 'idle' && (pending !== undefined || status.interruption?.continuedAt !== undefined || (cut && another)));
+  const unseen = cut && pending === undefined && another && stands;
   const interruption = unseen
-    ? { reason: whyCut(stoppedIn ?? status.agentRun, stops), time: new Date(nowMs).toISOString() }
+    ? interruptedAnew(status.interruption, whyCut(stoppedIn ?? status.agentRun, stops), now)
     : overruled(status, stops);
-  const reported = agent.executionStatus ?? 'error';
-  const known = agent.executionStatus === undefined ? 'The agent reports a status that is not known here.' : undefined;
-  // The reason of an error is asked for once in each container, and kept as long as the error stands.
-  const same = reported === 'error' && status.executionStatus === 'error' && status.agentRun === agentRun;
-  const detail = known ?? (same ? executionDetail : undefined);
-  const observed = (executionStatus: ConversationStatus['executionStatus'], kept = interruption): ConversationStatus => ({
+  const same = reported === status.executionStatus && (status.agentRun === agentRun || executionDetail === reloadedWhileWaiting);
+  const observed = (
+    executionStatus: ConversationStatus['executionStatus'],
+    { kept, detail }: { kept?: InterruptedRun | undefined; detail?: string | undefined } = {},
+  ): ConversationStatus => ({
     ...rest,
     executionStatus,
     agentRun,
     ...(kept === undefined ? {} : { interruption: kept }),
     ...(detail === undefined ? {} : { executionDetail: detail }),
-    ...(agent.title === undefined ? {} : { title: agent.title.slice(0, 200) }),
-    ...(agent.updatedAt === undefined ? {} : { lastActivityTime: agent.updatedAt }),
-    ...metricsOf(agent),
+    ...newsOf(agent),
   });
-  const cameBack = Date.parse(stops.activeSince ?? '');
-  if (reported === 'running' && interruption !== undefined && interruption.continuedAt === undefined && nowMs - cameBack < staleMs) {
-    return { status: observed('paused'), continueRun: false };
+  const asReported = (kept?: InterruptedRun): ExecutionDecision => {
+    if (agent.executionStatus === undefined)
+      return { status: observed('error', { detail: 'The agent reports a status that is not known here.' }), continueRun: false };
+    if (reported === 'waiting_for_confirmation' && status.executionStatus === reported && another)
+      return { status: observed(reported, { detail: reloadedWhileWaiting }), continueRun: false };
+    // The reason of an error is asked for once in each container, and kept as long as the error stands.
+    const detail = same && (reported === 'error' || reported === 'waiting_for_confirmation') ? executionDetail : undefined;
+    return { status: observed(reported, { kept, detail }), continueRun: false };
+  };
+  const standing = (kept: InterruptedRun, executionStatus: ConversationStatus['executionStatus'] = 'paused') =>
+    observed(executionStatus, { kept, detail: wordsOf(kept) });
+
+  if (interruption === undefined) return asReported();
+  const { continuedAt, attempts = 0 } = interruption;
+  if (reported === 'running' && continuedAt === undefined) {
+    // Told to go on by somebody who did not live to say so.
+    if (attempts > 0) return { status: observed('running', { kept: continued(interruption, now) }), continueRun: false };
+    const cameBack = Date.parse(stops.activeSince ?? '');
+    const old = interruption.givenUp === undefined && nowMs - cameBack < staleMs;
+    return old ? { status: standing(interruption), continueRun: false } : asReported();
   }
-  if (interruption === undefined || !stands) return { status: withoutInterruption(observed(reported)), continueRun: false };
-  if (interruption.continuedAt !== undefined) {
-    const stale = nowMs - Date.parse(interruption.continuedAt) < staleMs;
-    return { status: stale ? observed('running') : withoutInterruption(observed(reported)), continueRun: false };
+  if (!stands) return asReported(reported === 'running' ? interruption : undefined);
+  if (continuedAt !== undefined) {
+    const ageMs = nowMs - Date.parse(continuedAt);
+    const stale = ageMs < staleAfterContinuationMs;
+    return stale ? { status: observed('running', { kept: interruption }), continueRun: false } : asReported();
   }
-  return { status: observed('paused'), continueRun: interruption.reason !== Interruption.user || runRequested };
+  const givenUp = givenUpFor(interruption);
+  if (givenUp !== undefined) {
+    // Said again where its reason in full is known.
+    const known = interruption.givenUp === undefined ? undefined : executionDetail;
+    const kept = { ...interruption, givenUp };
+    const word = givenUp === 'Stalled' ? 'stuck' : 'error';
+    return { status: observed(word, { kept, detail: known ?? wordsOf(kept) }), continueRun: false };
+  }
+  return { status: standing(interruption), continueRun: interruption.reason !== Interruption.user || runRequested };
 }
 
 /**
@@ -143,17 +191,12 @@ export function withUnseenLoss(
   runRequested = false,
 ): ExecutionDecision {
   const reason = whyCut(before.agentRun, stops);
-  const interrupted: ConversationStatus = { ...status, executionStatus: 'paused', interruption: { reason, time: now } };
+  const interruption = interruptedAnew(before.interruption, reason, now);
+  const interrupted: ConversationStatus = { ...status, executionStatus: 'paused', executionDetail: wordsOf(interruption), interruption };
   return { status: interrupted, continueRun: reason !== Interruption.user || runRequested };
 }
 
-/** After the agent has taken the order to go on. */
-export const withRunContinued = (status: ConversationStatus, now: string): ConversationStatus => ({
-  ...status,
-  executionStatus: 'running',
-  ...(status.interruption === undefined ? {} : { interruption: { ...status.interruption, continuedAt: now } }),
-});
-
-function withoutInterruption({ interruption, ...status }: ConversationStatus): ConversationStatus {
-  return status;
+/** The agent itself says why the run ended: it was over before its container was, and does not go on. */
+export function withFailureOf({ interruption: _cut, ...status }: ConversationStatus, why: string): ConversationStatus {
+  return { ...status, executionStatus: 'error', executionDetail: why.slice(0, 2048) };
 }

@@ -1,6 +1,7 @@
 import type { AgentConversation, AgentUserMessage } from '../../agent/agent.ts';
 import type { ConversationStatus, LaterMessage, MessageState } from '../../resources/conversation.ts';
-import { withRunContinued } from './execution.ts';
+import { withRunAsked } from './continuation.ts';
+import { newsOf } from './execution.ts';
 
 /** Pure decisions about the messages after the first one; `delivery.ts` acts on them. */
 
@@ -94,6 +95,23 @@ export const withSending = (status: ConversationStatus, sending: Sending): Conve
   messages: { ...withoutSending(status.messages), sending },
 });
 
+/**
+ * The agent has the conversation. Its first message lets it begin at once, and what it says of itself a moment later may be older.
+ * One that was `there` already may have been cut since, before it began: then it has to be told to.
+ */
+export function withFirstMessage(
+  status: ConversationStatus,
+  message: Pick<LaterMessage, 'run'> | undefined,
+  state: AgentConversation,
+  { created, agentRun, now }: { readonly created: boolean; readonly agentRun: number; readonly now: string },
+): ConversationStatus {
+  const { executionStatus } = state;
+  const begins = message?.run === true && (executionStatus === 'idle' || executionStatus === 'running');
+  if (!created) return begins && executionStatus === 'idle' ? { ...status, messages: { told: 0, toldAt: now, runPending: true } } : status;
+  if (!begins) return { ...status, ...newsOf(state), agentRun, executionStatus: executionStatus ?? 'idle' };
+  return { ...status, ...newsOf(state), agentRun, executionStatus: 'running', messages: { told: 0, toldAt: now } };
+}
+
 /** It is known that the agent has not got it. */
 export const withNothingSent = (status: ConversationStatus): ConversationStatus => ({
   ...status,
@@ -109,7 +127,7 @@ export function withTold(
   const told = { ...withoutSending(status.messages), told: message.number };
   if (!message.run) return { ...status, messages: told };
   if (!started) return { ...status, messages: { ...told, runPending: true, toldAt: now } };
-  return withRunContinued(withoutRunPending({ ...status, messages: { ...told, toldAt: now } }), now);
+  return withRunAsked(withoutRunPending({ ...status, messages: { ...told, toldAt: now } }), now);
 }
 
 /** The agent refuses it, and would again: those after it do not wait for that. */
@@ -128,10 +146,16 @@ const isYoung = ({ toldAt }: MessageState, nowMs: number): boolean => {
 /** What the agent says of itself, corrected by what it has been told a moment ago. */
 export function sinceMessage(
   state: AgentConversation,
-  { messages, executionStatus }: ConversationStatus,
-  nowMs: number,
+  { messages, executionStatus, agentRun: seenIn }: ConversationStatus,
+  { agentRun, nowMs }: { readonly agentRun: number; readonly nowMs: number },
 ): AgentConversation {
-  const outdated = messages !== undefined && executionStatus === 'running' && messages.runPending !== true && isYoung(messages, nowMs);
+  // In a container that is new it is not what it was told to the one before that is on its way.
+  const outdated =
+    seenIn === agentRun &&
+    messages !== undefined &&
+    executionStatus === 'running' &&
+    messages.runPending !== true &&
+    isYoung(messages, nowMs);
   if (!outdated || state.executionStatus === 'waiting_for_confirmation') return state;
   return { ...state, executionStatus: 'running' };
 }
@@ -140,6 +164,8 @@ export function sinceMessage(
 export function runOf({ messages }: ConversationStatus, { executionStatus }: AgentConversation, nowMs: number): 'run' | 'later' | 'none' {
   if (messages?.runPending !== true) return 'none';
   if (executionStatus === 'idle') return 'run';
+  // To be told to run would be a confirmation. Once that is given it runs by itself, and once it is refused it is idle.
+  if (executionStatus === 'waiting_for_confirmation') return 'later';
   // Only what has just been stored is `idle`. Anything else has happened since, and may be what somebody wants.
   return isYoung(messages, nowMs) ? 'later' : 'none';
 }

@@ -129,6 +129,11 @@ export class PollLane {
     }
   }
 
+  /** Whether it did not answer at all when it was last asked. */
+  isSilent(agent: string): boolean {
+    return this.#troubles.get(agent)?.silent === true;
+  }
+
   /** An agent has failed, in a poll or in what followed. Returns how long to leave it alone. */
   failed(agent: string, error: AgentError): number {
     const failures = (this.#troubles.get(agent)?.failures ?? 0) + 1;

@@ -21,15 +21,19 @@ import {
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { isNewerVersion } from '../../resources/object.ts';
-import { isRunRequested, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentSilence } from '../agent-silence.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
-import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from './execution.ts';
+import { withRunAsked } from './continuation.ts';
+import { withSandboxAway } from './execution.ts';
 import { KeyRotation } from './key-rotation.ts';
-import { runOf, sinceMessage, withoutRunPending } from './messages.ts';
+import { runOf, withFirstMessage, withoutRunPending } from './messages.ts';
 import { StartPipeline } from './pipeline.ts';
 import type { GitHosts } from './repository.ts';
+import { noticeOfRun } from './run-notices.ts';
+import { Runs } from './runs.ts';
 import { findSandbox } from './sandbox-of.ts';
 import { Scope } from './scope.ts';
 import { StatusWatch } from './status-watch.ts';
@@ -48,6 +52,9 @@ export interface ConversationReconcilerOptions {
   readonly gitHosts: GitHosts;
   readonly credentials: AgentCredentials;
   readonly events: Pick<EventRecorder, 'record'>;
+  readonly silence: AgentSilence;
+  /** Its agent has not answered for too long. */
+  readonly onSilent: (sandbox: Sandbox) => void;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
@@ -74,6 +81,7 @@ export class ConversationReconciler {
   readonly #keyRotation: KeyRotation;
   readonly #start: StartSteps;
   readonly #delivery: Delivery;
+  readonly #runs: Runs;
   readonly #watch: StatusWatch;
   readonly #written = new Map<string, Conversation>();
 
@@ -88,10 +96,15 @@ export class ConversationReconciler {
       configurations,
       pipeline: new StartPipeline({ agent, gitHosts, configurations, cloneTimeoutSeconds, setupTimeoutSeconds }),
       transition: (scope, next) => this.#transition(scope, next),
-      observe: (scope, state) => void this.#observe(scope, state),
+      begun: (scope, state, created) => {
+        const agentRun = scope.sandbox?.status?.agentRuns ?? 0;
+        const now = isoTime(options.clock);
+        scope.status = withFirstMessage(scope.status, scope.stored.spec.initialMessage, state, { created, agentRun, now });
+      },
       store: (scope, signal) => this.#store(scope, signal),
     });
     this.#delivery = new Delivery(options);
+    this.#runs = new Runs(options);
     this.#watch = new StatusWatch(options);
   }
 
@@ -161,52 +174,47 @@ export class ConversationReconciler {
 
   /** After the start: what the agent does, as long as there is one to ask. */
   async #follow(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    const { agent, clock, keys } = this.#options;
+    const { stores, clock, keys } = this.#options;
     if (scope.startStatus !== 'READY') return undefined;
     const view = viewOfSandbox(scope.sandbox);
     const id = conversationIdOf(scope.stored);
     if (view.phase !== 'RUNNING' || scope.sandbox === undefined) {
       this.#watch.forget(scope.stored.metadata);
+      if (scope.status.sandboxUID !== undefined) this.#options.silence.over(scope.status.sandboxUID);
       scope.status = withSandboxAway(scope.status, id, scope.sandbox, view, isoTime(clock));
       return undefined;
     }
     const endpoint = agentEndpointOf(scope.sandbox, keys);
     if (endpoint === undefined) return undefined;
     const look = await this.#watch.look(scope.stored, scope.sandbox, endpoint, signal);
-    if (typeof look === 'number') return look;
+    if (typeof look === 'number') {
+      const unheard = this.#watch.isSilent(scope.sandbox, endpoint) && this.#options.silence.failed(scope.sandbox.metadata.uid);
+      if (unheard) this.#options.onSilent(scope.sandbox);
+      return look;
+    }
+    this.#options.silence.over(scope.sandbox.metadata.uid);
     scope.look = look;
     const { state } = look;
     if (state === undefined) {
       scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent does not know this conversation any more.' };
       return undefined;
     }
-    const before = scope.status;
-    let continueRun = this.#observe(scope, sinceMessage(state, before, clock.now()));
-    if (scope.status.executionStatus === 'error' && scope.status.executionDetail === undefined) {
-      const observed = scope.status;
-      // Half of it is not stored: whether the run was cut follows from where it was seen before.
-      scope.status = before;
-      const failure = await agent.lastError(endpoint, id, { signal });
-      if (failure === undefined && before.agentRun !== observed.agentRun) {
-        ({ status: scope.status, continueRun } = withUnseenLoss(
-          observed,
-          before,
-          isoTime(clock),
-          scope.sandbox.status ?? {},
-          isRunRequested(scope.sandbox),
-        ));
-      } else {
-        const said = failure === undefined ? 'The run was cut off.' : `${failure.code}: ${failure.detail}`;
-        const executionDetail = (await this.#configurations.shown(said, scope.stored)).slice(0, 2048);
-        scope.status = { ...observed, executionDetail };
-      }
-    }
-    await this.#keyRotation.look({ ...scope.stored, status: scope.status }, state, endpoint, signal);
-    if (continueRun) {
-      await agent.run(endpoint, id, { signal });
-      scope.status = withRunContinued(scope.status, isoTime(clock));
-    }
-    scope.againAfterMs = await this.#talk(scope, state, endpoint, signal);
+    const { sandbox } = scope;
+    const runScope = {
+      get status() {
+        return scope.status;
+      },
+      set status(status) {
+        scope.status = status;
+      },
+      ...{ sandbox, endpoint, id, template: stores.templates.get(sandbox.metadata.namespace, sandbox.spec.templateName) },
+      store: () => this.#store(scope, signal),
+      shown: (text: string) => this.#configurations.shown(text, scope.stored),
+      beforeItGoesOn: () => this.#keyRotation.look({ ...scope.stored, status: scope.status }, state, endpoint, signal),
+    };
+    const soon = await this.#runs.follow(runScope, state, signal);
+    const again = await this.#talk(scope, state, endpoint, signal);
+    scope.againAfterMs = soon === undefined ? again : Math.min(soon, again ?? soon);
     return undefined;
   }
 
@@ -217,7 +225,7 @@ export class ConversationReconciler {
     const begin = runOf(scope.status, state, clock.now());
     if (begin === 'run') {
       await agent.run(endpoint, id, { signal });
-      scope.status = withRunContinued(withoutRunPending(scope.status), isoTime(clock));
+      scope.status = withRunAsked(withoutRunPending(scope.status), isoTime(clock));
     } else if (begin === 'none') scope.status = withoutRunPending(scope.status);
     const again = await this.#delivery.deliver(
       {
@@ -236,16 +244,6 @@ export class ConversationReconciler {
       signal,
     );
     return again ?? (scope.status.messages?.runPending === true ? beginMs : undefined);
-  }
-
-  /** Returns whether the run has to be continued. */
-  #observe(scope: Scope, state: Parameters<typeof withAgentState>[1]): boolean {
-    const stops = scope.sandbox?.status ?? {};
-    const runRequested = scope.sandbox !== undefined && isRunRequested(scope.sandbox);
-    const now = this.#options.clock.now();
-    const { status, continueRun } = withAgentState(scope.status, state, stops.agentRuns ?? 0, now, stops, runRequested);
-    scope.status = status;
-    return continueRun;
   }
 
   #mirrorSandbox(scope: Scope): void {
@@ -284,6 +282,8 @@ export class ConversationReconciler {
     if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
     this.#written.set(`${before.metadata.namespace}/${before.metadata.name}`, scope.stored);
+    const notice = noticeOfRun(before.status, status);
+    if (notice !== undefined) events.record(before, notice);
     const now = startStatusOf({ status });
     const { errorCode, error = '' } = status.start ?? {};
     if (!isStartOver(now) && errorCode !== undefined && errorCode !== before.status?.start?.errorCode)

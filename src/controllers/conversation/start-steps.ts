@@ -25,8 +25,8 @@ export interface StartStepsOptions {
   readonly logger: Logger;
   /** Adds the next status of the start. */
   readonly transition: (scope: Scope, next: StartStatus) => void;
-  /** Takes over what the agent has said of its conversation. */
-  readonly observe: (scope: Scope, state: AgentConversation) => void;
+  /** Takes over what the agent has said of its conversation. `created`: just now; otherwise it may have been cut since. */
+  readonly begun: (scope: Scope, state: AgentConversation, created: boolean) => void;
   /** Writes the status, so that those who watch know it, and a process that dies has not forgotten it. */
   readonly store: (scope: Scope, signal: AbortSignal) => Promise<void>;
 }
@@ -48,7 +48,7 @@ export class StartSteps {
 
   /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
   async advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    const { client, stores, pipeline, configurations, transition, observe, store } = this.#options;
+    const { client, stores, pipeline, configurations, transition, begun, store } = this.#options;
     if (scope.startStatus === 'WORKING') {
       // Before anything is made that could not work without.
       await configurations.of(scope.stored);
@@ -80,8 +80,7 @@ export class StartSteps {
       await pipeline.setUp(endpoint, signal);
     }
     const { created, status } = await pipeline.createConversation(scope.stored, endpoint, workingDir, signal);
-    // One that was there already may have been cut since: that is for the next look, which sees it in a container that is new to it.
-    if (created) observe(scope, status);
+    begun(scope, status, created);
     transition(scope, 'READY');
     return firstPollMs;
   }

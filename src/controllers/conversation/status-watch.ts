@@ -85,6 +85,11 @@ export class StatusWatch {
     return 'laterMs' in polled ? polled.laterMs : { asked, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
   }
 
+  /** Whether the agent did not answer at all when it was last asked. */
+  isSilent(sandbox: Sandbox, endpoint: AgentEndpoint): boolean {
+    return this.#looks.isSilent(askedOf(sandbox, endpoint));
+  }
+
   /** What followed a look has failed. Milliseconds to leave the agent alone. */
   failed({ asked }: Look, error: AgentError): number {
     return this.#looks.failed(asked, error);

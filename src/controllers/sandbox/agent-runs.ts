@@ -7,6 +7,13 @@ export interface AgentRunsOptions {
   readonly logger: Logger;
 }
 
+/**
+ * For the model, and for whoever reads the conversation. An action that waits when its agent is stopped, and is answered after that, leaves
+ * a result without the request for it in what openhands-agent-server 1.58 tells the model. So it is rejected before.
+ */
+const rejection =
+  'The sandbox was paused before this action was confirmed. It has not been executed. Ask for it again if it is still needed.';
+
 /** The runs in the agent of a sandbox that is to stop. An agent that does not answer is logged, and taken for one without runs. */
 export class AgentRuns {
   readonly #options: AgentRunsOptions;
@@ -22,6 +29,33 @@ export class AgentRuns {
     } catch (error) {
       this.#unasked(endpoint, error);
       return [];
+    }
+  }
+
+  /** The ids of the conversations whose action waits for a confirmation. */
+  async waiting(endpoint: AgentEndpoint, signal: AbortSignal): Promise<readonly string[]> {
+    try {
+      return await this.#options.agent.waitingConversations(endpoint, { signal });
+    } catch (error) {
+      this.#unasked(endpoint, error);
+      return [];
+    }
+  }
+
+  async cut(
+    endpoint: AgentEndpoint,
+    { running, waiting }: Readonly<Record<'running' | 'waiting', readonly string[]>>,
+    signal: AbortSignal,
+  ) {
+    await this.#reject(endpoint, waiting, signal);
+    await this.interrupt(endpoint, running, signal);
+  }
+
+  async #reject(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<void> {
+    try {
+      await Promise.all(ids.map((id) => this.#options.agent.rejectPending(endpoint, id, rejection, { signal })));
+    } catch (error) {
+      this.#unasked(endpoint, error);
     }
   }
 

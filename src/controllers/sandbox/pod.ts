@@ -1,6 +1,5 @@
 import type { V1Container } from '@kubernetes/client-node';
 import { agentKindOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts';
-import type { AgentKind } from '../../resources/agent-settings.ts';
 import { pods, type Pod } from '../../resources/core.ts';
 import { apiVersionOf, ownerReferenceTo, type NewObject, type Wire } from '../../resources/object.ts';
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
@@ -22,16 +21,22 @@ const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonl
   return [...base.filter((entry) => !taken.has(key(entry))), ...wins];
 };
 
-function agentContainer(container: Container, template: SandboxTemplate, kind: AgentKind, bootstrapKey: string): Container {
+function agentContainer(container: Container, sandbox: Sandbox, template: SandboxTemplate, bootstrapKey: string): Container {
   const { workingDir } = template.spec.agent;
-  const port = agentPortOf(template);
-  const needs = kindDefinitions[kind].container({ port, workingDir, stateDir: `${workingDir}/${agentStateFolder}`, bootstrapKey });
+  const port = agentPortOf(sandbox, template);
+  const needs = kindDefinitions[agentKindOf(sandbox, template)].container({
+    port,
+    workingDir,
+    stateDir: `${workingDir}/${agentStateFolder}`,
+    bootstrapKey,
+  });
   return {
     ...container,
     workingDir: container.workingDir ?? workingDir,
     env: mergeBy(({ name }) => name, container.env ?? [], needs.env),
     ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [{ name: 'agent', containerPort: port }]),
     volumeMounts: mergeBy(({ mountPath }) => mountPath, container.volumeMounts ?? [], [{ name: workspaceVolume, mountPath: workingDir }]),
+    startupProbe: container.startupProbe ?? needs.startupProbe,
     readinessProbe: container.readinessProbe ?? needs.readinessProbe,
     livenessProbe: container.livenessProbe ?? needs.livenessProbe,
   };
@@ -47,7 +52,6 @@ const hardened = (container: Container): Container => ({
 export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapKey: string): NewObject<Pod> {
   const { metadata, spec } = template.spec.podTemplate;
   const agent = agentContainerOf(template);
-  const kind = sandbox.status?.agentKind ?? agentKindOf(template);
   return {
     apiVersion: apiVersionOf(pods),
     kind: pods.kind,
@@ -68,7 +72,7 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
       restartPolicy: 'Always',
       ...(spec?.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(hardened) }),
       containers: (spec?.containers ?? []).map((container) =>
-        hardened(container === agent ? agentContainer(container, template, kind, bootstrapKey) : container),
+        hardened(container === agent ? agentContainer(container, sandbox, template, bootstrapKey) : container),
       ),
       volumes: mergeBy(({ name }) => name, spec?.volumes ?? [], [
         { name: workspaceVolume, persistentVolumeClaim: { claimName: sandbox.metadata.name } },

@@ -13,8 +13,9 @@ import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
 import { isOwnedBy, type NewObject } from '../../resources/object.ts';
-import { SandboxReason, pausedUnseen, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { pausedUnseen, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { AgentSilence } from '../agent-silence.ts';
 import { connectAgent } from './agent-connection.ts';
 import { AgentRuns } from './agent-runs.ts';
 import type { AgentSide } from './agent-webhook.ts';
@@ -25,7 +26,7 @@ import { noticeOfChange, noticeOfPod, noticeOfVolume } from './notices.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { refusalOf, retryAfterMs, type Creature } from './refusal.ts';
-import { runningProgress, sandboxStatus, type SandboxProgress } from './status.ts';
+import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
 import { isOver } from './trouble.ts';
 
 export interface SandboxReconcilerOptions {
@@ -40,6 +41,8 @@ export interface SandboxReconcilerOptions {
   readonly keys: SandboxKeys;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
+  /** Of agents that are asked for other reasons. */
+  readonly silence?: AgentSilence;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Where agents send webhooks to; absent: nowhere. */
@@ -77,7 +80,6 @@ const eagerIntervalMs = 100;
 const patientIntervalMs = 1_000;
 const stopIntervalMs = 200;
 const mostInterrupted = 64;
-const stillStopping = { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to stop what ran when it was paused.' };
 
 /** Brings a sandbox's pod, volume and agent to what its spec and its admission say, one step after the other. */
 export class SandboxReconciler {
@@ -138,7 +140,7 @@ export class SandboxReconciler {
     // The start deadline counts from here, also where nothing can be created and so nothing more be said.
     const { startingSince = isoTime(clock) } = status;
     // Not the template's word of later: its pod speaks this protocol from now on.
-    const agentKind = status.agentKind ?? (scope.template === undefined ? undefined : agentKindOf(scope.template));
+    const agentKind = scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
     const reserved = { ...status, masterKeyId, startingSince, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
     scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
     scope.reserved = true;
@@ -175,7 +177,7 @@ export class SandboxReconciler {
   }
 
   async #take(step: SandboxStep, scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {
-    const { client, keys } = this.#options;
+    const { client, keys, silence } = this.#options;
     const { sandbox } = scope;
     const wanted = shouldRun(sandbox);
     switch (step.kind) {
@@ -198,6 +200,7 @@ export class SandboxReconciler {
       case 'connect-agent':
         return this.#connect(scope, step.podIP, step.containerID, signal);
       case 'running':
+        if (silence?.isSilent(sandbox.metadata.uid) === true) return this.#connect(scope, step.podIP, step.containerID, signal);
         return { progress: { ...this.#observed(scope), ...runningProgress, containerID: step.containerID } };
       case 'wait':
         return this.#waiting(scope, step);
@@ -292,7 +295,7 @@ export class SandboxReconciler {
   }
 
   #observed({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
-    const agentPort = template === undefined ? sandbox.status?.agentPort : agentPortOf(template);
+    const agentPort = template === undefined ? sandbox.status?.agentPort : agentPortOf(sandbox, template);
     return {
       agentPort,
       ...(pod === undefined ? {} : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),
@@ -305,9 +308,12 @@ export class SandboxReconciler {
     const observed = this.#observed(scope);
     const endpoint = agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } }, keys);
     const startingFor = sandbox.status?.startingSince === undefined ? 0 : clock.now() - Date.parse(sandbox.status.startingSince);
-    const requeueAfterMs = startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
+    // It has answered before, in this very container: the kubelet decides how long that may last, and no deadline of a start.
+    const isSilent = sandbox.status?.lastContainerID === containerID;
+    const requeueAfterMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     try {
       if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, this.#options, signal))) {
+        this.#options.silence?.over(sandbox.metadata.uid);
         const stopping = await this.#carryStopThrough(scope, containerID, endpoint, signal);
         return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
       }
@@ -316,13 +322,7 @@ export class SandboxReconciler {
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
     return {
-      progress: {
-        ...observed,
-        ready: false,
-        reason: SandboxReason.waitingForAgent,
-        message: 'Waiting for its agent to answer.',
-        wanted: true,
-      },
+      progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted: true, held: isSilent },
       requeueAfterMs,
     };
   }
@@ -337,7 +337,7 @@ export class SandboxReconciler {
     const { status } = sandbox;
     const { pausedAt, interrupted = [], agentRuns = 0, lastOwnerStop } = status ?? {};
     if (status?.containerID !== containerID || (pausedAt === undefined && !pausedUnseen(sandbox))) return undefined;
-    const progress: SandboxProgress = { ...this.#observed(scope), containerID, ready: false, ...stillStopping, wanted: false };
+    const progress: SandboxProgress = { ...this.#observed(scope), containerID, ready: false, ...unready.stopping, wanted: false };
     if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
     if (!this.#isInTime(pausedAt)) return undefined;
     const all = await this.#runs.running(endpoint, signal);
@@ -369,11 +369,12 @@ export class SandboxReconciler {
     const endpoint =
       address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address } }, keys);
     const running = endpoint === undefined ? [] : await this.#runs.running(endpoint, signal);
-    const interrupted = [...new Set([...before, ...running])].slice(0, mostInterrupted);
+    const waiting = endpoint === undefined ? [] : await this.#runs.waiting(endpoint, signal);
+    const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, mostInterrupted);
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
-    if (endpoint !== undefined) await this.#runs.interrupt(endpoint, running, signal);
-    if (this.#isInTime(pausedAt) && running.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
+    if (endpoint !== undefined) await this.#runs.cut(endpoint, { running, waiting }, signal);
+    if (this.#isInTime(pausedAt) && running.length + waiting.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await this.#deletePod(pod, signal);
     return { progress };
   }

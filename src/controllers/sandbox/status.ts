@@ -98,3 +98,13 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
 }
 
 export const runningProgress = { ready: true, reason: SandboxReason.running, message: 'The agent answers.', wanted: true } as const;
+
+export const unready = {
+  unanswered: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to answer.' },
+  stopping: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to stop what ran when it was paused.' },
+  /** It has answered before, and what it does now is not known. */
+  silent: {
+    reason: SandboxReason.agentSilent,
+    message: 'Its agent runs and does not answer. It is asked again until it does, or its container is replaced.',
+  },
+} as const;

@@ -58,9 +58,13 @@ describe('starting a conversation', () => {
       pr_number: [7],
       public: true,
       agent_type: 'plan',
+      tools: ['terminal', 'file_editor'],
+      confirmation_policy: 'ConfirmRisky',
+      llm_base_url: 'https://evil.example',
       unknown_field: 'ignored',
     });
     expect(answer.status).toBe(200);
+    expect(answer.json).toMatchObject({ request: { tools: ['terminal', 'file_editor'], confirmation_policy: 'ConfirmRisky' } });
     expect((await stored(answer)).spec).toEqual({
       owner: 'alice',
       templateName: 'default',
@@ -74,7 +78,13 @@ describe('starting a conversation', () => {
         run: false,
       },
       repository: { name: 'acme/shop', branch: 'feature/x', provider: 'github' },
-      agent: { type: 'plan', model: 'some/model', systemMessageSuffix: 'Be brief.' },
+      agent: {
+        type: 'plan',
+        model: 'some/model',
+        systemMessageSuffix: 'Be brief.',
+        tools: ['terminal', 'file_editor'],
+        confirmationPolicy: 'ConfirmRisky',
+      },
       parent: parent.metadata.name,
       trigger: 'gui',
       prNumbers: [7],
@@ -104,11 +114,14 @@ describe('starting a conversation', () => {
           pr_number: null,
           public: null,
           agent_type: null,
+          tools: null,
+          confirmation_policy: null,
           trigger: 'gui',
         },
       ],
       ['null for the role and run of a message', { initial_message: { role: null, run: null, content: [{ type: 'text', text: 'x' }] } }],
       ['exactly 256 KiB of text', withText('x'.repeat(256 * 1024))],
+      ['an agent without tools', { ...hello, tools: [] }],
       ['a title of 200', { ...hello, title: 'x'.repeat(200) }],
       ['a repository in a group of groups', { ...hello, selected_repository: 'group/sub/project' }],
       ['a repository with dots', { ...hello, selected_repository: '.github/x.y_z-1' }],
@@ -159,6 +172,11 @@ describe('starting a conversation', () => {
       ['an id that is no UUID', { ...hello, conversation_id: 'abc' }, 'body.conversation_id'],
       ['a parent that is no UUID', { ...hello, parent_conversation_id: '7' }, 'body.parent_conversation_id'],
       ['pull request numbers that are none', { ...hello, pr_number: ['7', 0] }, 'body.pr_number[0]'],
+      ['tools that are a text', { ...hello, tools: 'terminal' }, 'body.tools'],
+      ['a tool that can be none', { ...hello, tools: ['terminal', 'rm -rf /'] }, 'body.tools[1]'],
+      ['more than 64 tools', { ...hello, tools: Array.from({ length: 65 }, () => 'terminal') }, 'body.tools'],
+      ['an unknown confirmation policy', { ...hello, confirmation_policy: 'Sometimes' }, 'body.confirmation_policy'],
+      ['a confirmation policy as an object', { ...hello, confirmation_policy: { kind: 'AlwaysConfirm' } }, 'body.confirmation_policy'],
       ['a public flag that is a text', { ...hello, public: 'true' }, 'body.public'],
     ])('%s', async (_case, body, place) => {
       const answer = await start(body);

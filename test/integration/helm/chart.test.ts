@@ -312,6 +312,32 @@ describe('the chart', () => {
     expect(chart.one('Deployment', 'gateway').spec.template.spec.volumes).toHaveLength(1);
   });
 
+  it('mounts the keys of models in the operator only, from a Secret that it has no right to read', () => {
+    const podOf = (component: string): Body => full.one('Deployment', component).spec.template.spec;
+    const { volumes, containers } = podOf('-operator');
+    const volume = volumes.find(({ secret }: Body) => secret.secretName === 'models');
+    const mount = containers[0].volumeMounts.find(({ name }: Body) => name === volume.name);
+    expect(mount).toMatchObject({ readOnly: true, mountPath: readOperatorConfig(full.environment('operator')).AGENT_CREDENTIALS_DIR });
+    expect(JSON.stringify(podOf('-gateway'))).not.toContain(volume.name);
+    expect(readOperatorConfig(chart.environment('operator')).AGENT_CREDENTIALS_DIR).toBeUndefined();
+    expect(chart.one('Deployment', 'operator').spec.template.spec.volumes).toHaveLength(1);
+  });
+
+  it('gives the default template what agents are to work with, and no key', () => {
+    expect(full.one('SandboxTemplate').spec.agent).toEqual({
+      kind: 'openhands',
+      port: 8000,
+      workingDir: '/workspace',
+      model: 'm',
+      baseUrl: 'https://models.example/v1',
+      credential: 'openai',
+      tools: [],
+      confirmationPolicy: 'ConfirmRisky',
+      maxIterations: 200,
+    });
+    expect(chart.one('SandboxTemplate').spec.agent).toEqual({ kind: 'openhands', port: 8000, workingDir: '/workspace' });
+  });
+
   it('selects pods by labels that they have', () => {
     const labels = ({ spec }: Body) => spec.template.metadata.labels;
     for (const component of ['operator', 'gateway']) {

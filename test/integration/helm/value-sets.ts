@@ -12,6 +12,7 @@ export const valueSets: Readonly<Record<string, object>> = {
       { provider: 'bitbucket', url: 'https://[fd00::1]/x' },
     ],
     gitCredentials: { existingSecret: 'git' },
+    agentCredentials: { existingSecret: 'models' },
     operator: {
       tolerations: [{ operator: 'Exists' }],
       nodeSelector: { pool: 'system' },
@@ -52,7 +53,14 @@ export const valueSets: Readonly<Record<string, object>> = {
       priorityClassName: 'low',
       podAnnotations: { a: 'b' },
       podLabels: { c: 'd' },
-      agent: { model: 'm' },
+      agent: {
+        model: 'm',
+        baseUrl: 'https://models.example/v1',
+        credential: 'openai',
+        tools: [],
+        confirmationPolicy: 'ConfirmRisky',
+        maxIterations: 200,
+      },
       storage: { storageClassName: 'fast', retain: true },
       idleTimeout: '30m',
       maxActiveTime: '8h',

@@ -7,6 +7,8 @@ export interface SeenRequest {
   readonly query: Readonly<Record<string, string>>;
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
+  /** The client's port: the same for those that came over one connection. */
+  readonly connection: number | undefined;
 }
 
 export interface FakeAnswer {
@@ -15,6 +17,7 @@ export interface FakeAnswer {
   /** Sent as it is, instead of `body`. */
   readonly text?: string;
   readonly headers?: Readonly<Record<string, string>>;
+  readonly afterMs?: number;
 }
 
 /** `hang`: no answer. `reset`: the connection breaks. */
@@ -26,7 +29,10 @@ export interface FakeAgent extends AsyncDisposable {
 }
 
 /** Answers each route with its scripts, one after the other; the last one stays. Routes as in `GET /ready`, without the query. */
-export async function fakeAgent(routes: Readonly<Record<string, Script | readonly Script[]>>): Promise<FakeAgent> {
+export async function fakeAgent(
+  routes: Readonly<Record<string, Script | readonly Script[]>>,
+  { idleCloseMs }: { /** How long it keeps a connection that nobody uses; the real one 5 s. */ readonly idleCloseMs?: number } = {},
+): Promise<FakeAgent> {
   const requests: SeenRequest[] = [];
   const left = new Map(
     Object.entries(routes).map(([route, scripts]) => [route, Array.isArray(scripts) ? [...(scripts as Script[])] : [scripts as Script]]),
@@ -42,6 +48,7 @@ export async function fakeAgent(routes: Readonly<Record<string, Script | readonl
         query: Object.fromEntries(url.searchParams),
         headers: request.headers,
         body: text === '' ? undefined : JSON.parse(text),
+        connection: request.socket.remotePort,
       };
       requests.push(seen);
       const scripts = left.get(seen.route) ?? [{ status: 404, body: { detail: 'Not Found' } }];
@@ -49,6 +56,11 @@ export async function fakeAgent(routes: Readonly<Record<string, Script | readonl
       answer(response, typeof script === 'function' ? script(seen) : (script ?? {}));
     });
   });
+  if (idleCloseMs !== undefined) {
+    // As the real one: at that time, and without a word of it before.
+    server.keepAliveTimeout = idleCloseMs;
+    server.keepAliveTimeoutBuffer = 0;
+  }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     endpoint: { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sessionKey: 'session-key' },
@@ -67,8 +79,12 @@ function answer(response: ServerResponse, script: FakeAnswer | 'hang' | 'reset')
     response.socket?.destroy();
     return;
   }
-  response.writeHead(script.status ?? 200, { 'content-type': 'application/json', ...script.headers });
-  response.end(script.text ?? JSON.stringify(script.body ?? {}));
+  const say = () => {
+    response.writeHead(script.status ?? 200, { 'content-type': 'application/json', 'keep-alive': '', ...script.headers });
+    response.end(script.text ?? JSON.stringify(script.body ?? {}));
+  };
+  if (script.afterMs === undefined) say();
+  else setTimeout(say, script.afterMs);
 }
 
 export const conversationId = '11111111111141118111111111111111';

@@ -290,6 +290,16 @@ describe('lastError', () => {
     expect(await client.lastError(agent.endpoint, conversationId)).toBeUndefined();
   });
 
+  it('is none when the run has failed long after it: that was an error of the title, and the run was cut off by a restart', async () => {
+    await using agent = await agentWith([error], [{ ...update('error'), timestamp: '2026-01-01T00:00:09.000000' }]);
+    expect(await client.lastError(agent.endpoint, conversationId)).toBeUndefined();
+  });
+
+  it('is the error also where the agent says that the run has failed a moment later', async () => {
+    await using agent = await agentWith([error], [{ ...update('error'), timestamp: '2026-01-01T00:00:03.500000' }]);
+    expect(await client.lastError(agent.endpoint, conversationId)).toMatchObject({ code: 'LLMAuthenticationError' });
+  });
+
   it('is none without an error event', async () => {
     await using agent = await agentWith([], []);
     expect(await client.lastError(agent.endpoint, conversationId)).toBeUndefined();

@@ -1,5 +1,6 @@
 import type { AgentConversation } from '../../../src/agent/agent.ts';
-import { withAgentState, withRunContinued, withSandboxAway, withUnseenLoss } from '../../../src/controllers/conversation/execution.ts';
+import { withRunContinued, withStall } from '../../../src/controllers/conversation/continuation.ts';
+import { withAgentState, withSandboxAway, withUnseenLoss } from '../../../src/controllers/conversation/execution.ts';
 import type { ConversationStatus, ExecutionStatus } from '../../../src/resources/conversation.ts';
 import type { SandboxView } from '../../../src/resources/sandbox.ts';
 import { aSandbox, later, noon, noonMs } from '../../support/builders.ts';
@@ -122,10 +123,46 @@ describe('when the agent is there', () => {
     ],
     [
       'what it says later is true, and is not continued for ever',
-      interruptedBy('Loss', later(-2000)),
+      interruptedBy('Loss', later(-4001)),
       'error',
       2,
       { continueRun: false, execution: 'error' },
+    ],
+    [
+      'a run that was lost before its agent had saved that it began goes on',
+      running,
+      'idle',
+      2,
+      { continueRun: true, execution: 'paused', interrupted: true },
+    ],
+    ['an agent that is idle in the container that was seen is idle', running, 'idle', 1, { continueRun: false, execution: 'idle' }],
+    [
+      'a run whose action was rejected for a pause of the quota goes on',
+      interruptedBy('Quota'),
+      'idle',
+      2,
+      { continueRun: true, execution: 'paused', interrupted: true },
+    ],
+    [
+      'what it says of being idle just after going on is old',
+      interruptedBy('Quota', later(500)),
+      'idle',
+      1,
+      { continueRun: false, execution: 'running', interrupted: true },
+    ],
+    [
+      'a run that goes on remembers what it was continued after',
+      interruptedBy('Loss', later(-60_000)),
+      'running',
+      1,
+      { continueRun: false, execution: 'running', interrupted: true },
+    ],
+    [
+      'one that is stuck again is left alone',
+      interruptedBy('Loss', later(-60_000)),
+      'stuck',
+      1,
+      { continueRun: false, execution: 'stuck' },
     ],
     ['an unknown word is an error that says so', running, undefined, 1, { continueRun: false, execution: 'error' }],
   ];
@@ -148,6 +185,59 @@ describe('when the agent is there', () => {
       executionStatus: 'running',
       interruption: { continuedAt: noon },
     });
+  });
+});
+
+describe('a run that was given up', () => {
+  const givenUp: ConversationStatus = {
+    ...{ executionStatus: 'error', executionDetail: 'Because.', agentRun: 4 },
+    interruption: { reason: 'Loss', time: noon, losses: 3, givenUp: 'LostTooOften' },
+  };
+
+  it.each<ExecutionStatus>(['paused', 'error', 'idle'])('stays so, also in another container, as long as its agent is %s', (says) => {
+    const decision = withAgentState(givenUp, agentSays(says), 5, noonMs, {}, true);
+    expect(decision).toMatchObject({ continueRun: false, status: { executionStatus: 'error', executionDetail: 'Because.', agentRun: 5 } });
+  });
+
+  it('is one that runs when somebody has got it going', () => {
+    const { status } = withAgentState(givenUp, agentSays('running'), 4, noonMs, { activeSince: noon });
+    expect(status).toEqual({ executionStatus: 'running', agentRun: 4 });
+  });
+
+  it("is its owner's after a pause by them", () => {
+    const stops = { lastOwnerStop: 4 };
+    expect(withAgentState(givenUp, agentSays('error'), 5, noonMs, stops)).toMatchObject({
+      continueRun: false,
+      status: { executionStatus: 'paused', interruption: { reason: 'User' } },
+    });
+    expect(withAgentState(givenUp, agentSays('error'), 5, noonMs, stops, true).continueRun).toBe(true);
+  });
+
+  it('is said of one that was lost once more than it may be', () => {
+    const lost = { ...givenUp, executionStatus: 'paused' as const, interruption: { reason: 'Loss', time: noon, losses: 3 } };
+    const { status, continueRun } = withAgentState(lost, agentSays('error'), 4, noonMs);
+    expect(continueRun).toBe(false);
+    expect(status).toMatchObject({ executionStatus: 'error', interruption: { givenUp: 'LostTooOften' } });
+    expect(status.executionDetail).toContain('lost 3 times');
+  });
+
+  it('is stuck when it was stopped because nothing was heard of it', () => {
+    const stalled = withStall({ executionStatus: 'running', agentRun: 1 }, noon, '45m');
+    expect(stalled).toMatchObject({ executionStatus: 'stuck', executionDetail: expect.stringContaining('45m') as string });
+    const { status } = withAgentState(stalled, agentSays('paused'), 1, noonMs + 60_000);
+    expect(status).toEqual(stalled);
+  });
+});
+
+describe('an action that waits for a confirmation', () => {
+  const waiting: ConversationStatus = { executionStatus: 'waiting_for_confirmation', agentRun: 1 };
+
+  it('is told to be half forgotten after its agent was restarted, and as long as it waits', () => {
+    const { status } = withAgentState(waiting, agentSays('waiting_for_confirmation'), 2, noonMs);
+    expect(status.executionDetail).toContain('forgets');
+    expect(withAgentState(status, agentSays('waiting_for_confirmation'), 2, noonMs).status).toEqual(status);
+    expect(withAgentState(status, agentSays('running'), 2, noonMs).status).not.toHaveProperty('executionDetail');
+    expect(withAgentState(waiting, agentSays('waiting_for_confirmation'), 1, noonMs).status).toEqual(waiting);
   });
 });
 

@@ -118,12 +118,15 @@ describe('what the agent has stored', () => {
 
 describe('the status after a message', () => {
   it('shows the agent running as soon as it has been told', () => {
-    const status = withTold({ executionStatus: 'finished' }, aMessage(3, 'x'), { started: true, now: noon });
-    expect(status).toEqual({ executionStatus: 'running', messages: { told: 3, toldAt: noon } });
-    expect(sinceMessage(agentSays('finished'), status, noonMs + 1_000).executionStatus).toBe('running');
-    expect(sinceMessage(agentSays('finished'), status, noonMs + 2_000).executionStatus).toBe('finished');
-    expect(sinceMessage(agentSays('waiting_for_confirmation'), status, noonMs).executionStatus).toBe('waiting_for_confirmation');
-    expect(sinceMessage(agentSays('finished'), status, noonMs - 3_600_000).executionStatus).toBe('finished');
+    const status = withTold({ executionStatus: 'finished', agentRun: 1 }, aMessage(3, 'x'), { started: true, now: noon });
+    expect(status).toEqual({ executionStatus: 'running', agentRun: 1, messages: { told: 3, toldAt: noon } });
+    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs + 1_000 }).executionStatus).toBe('running');
+    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs + 2_000 }).executionStatus).toBe('finished');
+    expect(sinceMessage(agentSays('waiting_for_confirmation'), status, { agentRun: 1, nowMs: noonMs }).executionStatus).toBe(
+      'waiting_for_confirmation',
+    );
+    expect(sinceMessage(agentSays('idle'), status, { agentRun: 2, nowMs: noonMs + 1_000 }).executionStatus).toBe('idle');
+    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs - 3_600_000 }).executionStatus).toBe('finished');
   });
 
   it('takes a run that was cut for one that goes on', () => {
@@ -148,7 +151,8 @@ describe('the status after a message', () => {
     ['finished', 1_000, 'later'],
     ['finished', 2_000, 'none'],
     ['paused', 2_000, 'none'],
-    ['waiting_for_confirmation', 2_000, 'none'],
+    // To be told to run would be a confirmation, and to forget it would leave the message unread when that is refused.
+    ['waiting_for_confirmation', 2_000, 'later'],
   ])('with an agent that is %s %i ms later: %s', (says, ms, expected) => {
     const status = withTold({}, aMessage(1, 'x'), { started: false, now: noon });
     expect(runOf(status, agentSays(says), noonMs + ms)).toBe(expected);

@@ -172,3 +172,30 @@ it('says that a claim which no cache of ours shows has taken the name', async ()
   await bench.reconcile();
   expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'VolumeNameTaken' });
 });
+
+describe('the kind of its agent', () => {
+  it('is known before there is a pod, and stays when the template names another', async () => {
+    begin();
+    bench.templates.set(aTemplate({ agent: { kind: 'openhands', workingDir: '/workspace' } }));
+    bench.refuse('pods', quotaFull);
+    await bench.reconcile();
+    expect(await bench.status).toMatchObject({ agentKind: 'openhands' });
+    bench.refuse('pods', undefined);
+    // What the compiler does not know yet: a kind that comes later.
+    bench.templates.set(aTemplate({ agent: { kind: 'later' as 'openhands', workingDir: '/workspace' } }));
+    await bench.reconcile();
+    expect(await bench.created).toEqual([1, 1]);
+    expect(await bench.status).toMatchObject({ agentKind: 'openhands', agentPort: 8000 });
+  });
+
+  it('is stored before the pod is made also where the slot was reserved without it', async () => {
+    begin(aSandbox({ status: { conditions: [admitted], replicas: 1, masterKeyId: new SandboxKeys([Buffer.alloc(32, 1)]).currentKeyId } }));
+    let atCreation: unknown;
+    bench.client.fault = ({ verb, plural }) => {
+      if (verb === 'create' && plural === 'pods') atCreation = bench.status;
+      return undefined;
+    };
+    await bench.reconcile();
+    expect(await atCreation).toMatchObject({ agentKind: 'openhands' });
+  });
+});

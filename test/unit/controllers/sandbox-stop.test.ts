@@ -1,5 +1,7 @@
+import type { AgentState } from '../../../src/agent/agent.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { AgentSilence } from '../../../src/controllers/agent-silence.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
@@ -17,17 +19,30 @@ class BusyAgent extends OpenHandsClient {
   #runs: string[] = ['c1', 'c2'];
   #next = this.#runs;
 
-  override probe = () => Promise.resolve('ready' as const);
-  override runningConversations = () => {
+  override probe = (): Promise<AgentState> => Promise.resolve('ready');
+  override runningConversations = (): Promise<readonly string[]> => {
     const now = this.#runs;
     this.#runs = this.#next;
     return Promise.resolve(now);
   };
+  override waitingConversations = (): Promise<readonly string[]> => Promise.resolve([]);
   override interrupt = (_endpoint: unknown, id: string) => {
     this.asked.push(id);
     this.#next = this.#next.filter((run) => run !== id);
     return Promise.resolve();
   };
+}
+
+/** One that waits for a person until its action is rejected. */
+class AskingAgent extends BusyAgent {
+  readonly rejected: string[] = [];
+  override runningConversations = () => Promise.resolve([]);
+  override waitingConversations = () => Promise.resolve(this.rejected.length === 0 ? ['c3'] : []);
+  override async rejectPending(...[, id, reason]: Parameters<BusyAgent['rejectPending']>): Promise<void> {
+    await Promise.resolve();
+    expect(reason).toContain('paused');
+    this.rejected.push(id);
+  }
 }
 
 const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
@@ -47,7 +62,7 @@ const byOwner: SandboxState = {
 };
 
 /** Reconciles until nothing more is to be done at once; says every phase on the way. */
-async function settle(sandbox: Sandbox, agent: BusyAgent) {
+async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: AgentSilence) {
   const client = new FakeKubeClient();
   const clock = new VirtualClock(noonMs);
   client.put(sandboxes, sandbox);
@@ -71,6 +86,7 @@ async function settle(sandbox: Sandbox, agent: BusyAgent) {
     phases.push(viewOfSandbox(stores.sandboxes.get('default', 'sbx-1')).phase);
     const reconciler = new SandboxReconciler({
       ...{ client, stores, agent, clock, keys, logger: recordingLogger().logger },
+      ...(silence === undefined ? {} : { silence }),
       podCreations: new PodCreations(clock),
       events: { record: () => undefined },
     });
@@ -80,6 +96,44 @@ async function settle(sandbox: Sandbox, agent: BusyAgent) {
   }
   return { phases, status: (await client.get(sandboxes, 'default', 'sbx-1')).status };
 }
+
+describe('an agent that others have asked in vain', () => {
+  const silentOne = () => {
+    const silence = new AgentSilence({ clock: new VirtualClock(noonMs), boundMs: 0 });
+    silence.failed(aSandbox().metadata.uid);
+    return silence;
+  };
+
+  it('is not said to be ready while it does not answer, for as long as that takes, and then is where it was', async () => {
+    const agent = new BusyAgent({});
+    agent.probe = () => Promise.resolve('unreachable');
+    const { status } = await settle(aSandbox({ status: running }), agent, silentOne());
+    expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentRuns: 1 });
+    expect(status?.conditions?.find(({ type }) => type === 'AgentReady')).toMatchObject({ status: 'False', reason: 'AgentSilent' });
+    expect(status).not.toHaveProperty('startingSince');
+    agent.probe = () => Promise.resolve('ready');
+    expect((await settle(aSandbox({ status }), agent)).status).toMatchObject({ phase: 'RUNNING', agentRuns: 1 });
+    await agent.close();
+  });
+
+  it('is ready when it answers here', async () => {
+    const agent = new BusyAgent({});
+    const silence = silentOne();
+    expect((await settle(aSandbox({ status: running }), agent, silence)).status).toMatchObject({ phase: 'RUNNING', agentRuns: 1 });
+    expect(silence.isSilent(aSandbox().metadata.uid)).toBe(false);
+    await agent.close();
+  });
+});
+
+describe('a pause while an action waits for a confirmation', () => {
+  it('rejects the action before the pod goes, and remembers whose it was', async () => {
+    const agent = new AskingAgent({});
+    const { status } = await settle({ ...aSandbox({ status: running }), spec: { ...aSandbox().spec, replicas: 0 } }, agent);
+    await agent.close();
+    expect(agent.rejected).toEqual(['c3']);
+    expect(status).toMatchObject({ phase: 'PAUSED', interrupted: ['c3'] });
+  });
+});
 
 describe('a pause by its owner that is taken back', () => {
   it.each<[string, Sandbox]>([

@@ -123,6 +123,16 @@ describe('to its quotas a sandbox', () => {
       { confirming: true },
     ],
     [
+      'does not expire by its idle time while its agent waits for a confirmation',
+      { sandbox: running, conversations: [doing('waiting_for_confirmation')], limits: { idleTimeout: '1m' } },
+      { expiry: undefined },
+    ],
+    [
+      'expires by its longest time all the same',
+      { sandbox: running, conversations: [doing('waiting_for_confirmation')], limits: { idleTimeout: '1m', maxActiveTime: '2m' } },
+      { expiry: { at: noonMs + 120_000, reason: 'MaxActiveTime', limit: '2m' } },
+    ],
+    [
       'expires after its idle time',
       { sandbox: running, limits: { idleTimeout: '1m' } },
       { expiry: { at: noonMs + 60_000, reason: 'Idle', limit: '1m' } },

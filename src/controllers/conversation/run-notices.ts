@@ -1,0 +1,19 @@
+import type { EventDetails } from '../../kube/events.ts';
+import type { ConversationStatus } from '../../resources/conversation.ts';
+import { wordsOf } from './continuation.ts';
+
+/** What is to be told of a conversation's run, given its status before and after a write. */
+export function noticeOfRun(before: ConversationStatus | undefined, after: ConversationStatus): EventDetails | undefined {
+  const { interruption: was } = before ?? {};
+  const { interruption: is } = after;
+  if (is?.givenUp !== undefined) {
+    if (was?.givenUp === is.givenUp && was.time === is.time) return undefined;
+    return { type: 'Warning', reason: 'RunGivenUp', message: after.executionDetail ?? wordsOf(is) };
+  }
+  if (is?.continuedAt !== undefined) {
+    if (was === undefined || was.continuedAt === is.continuedAt) return undefined;
+    return { type: 'Normal', reason: 'RunContinued', message: `The run that was interrupted (${is.reason}) goes on.` };
+  }
+  if (is === undefined || (was !== undefined && was.continuedAt === undefined && was.reason === is.reason)) return undefined;
+  return { type: is.reason === 'Loss' ? 'Warning' : 'Normal', reason: 'RunInterrupted', message: wordsOf(is) };
+}

@@ -1,0 +1,101 @@
+import type { AgentClient, AgentConversation, AgentEndpoint, AgentFailure } from '../../agent/agent.ts';
+import { AgentError } from '../../agent/errors.ts';
+import { isoTime, type Clock } from '../../kube/clock.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { ConversationStatus } from '../../resources/conversation.ts';
+import { isRunRequested, type Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { retryAfterMs, withAttempt, withRunContinued, withRunRefused, withStall } from './continuation.ts';
+import { withAgentState, withFailureOf, withUnseenLoss } from './execution.ts';
+import { sinceMessage } from './messages.ts';
+import { stalledFor } from './stall.ts';
+
+export interface RunsOptions {
+  readonly agent: AgentClient;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** A conversation whose agent answers. */
+export interface RunScope {
+  /** What its status is to become. */
+  status: ConversationStatus;
+  readonly sandbox: Sandbox;
+  readonly template: SandboxTemplate | undefined;
+  readonly endpoint: AgentEndpoint;
+  readonly id: string;
+  /** Writes the status on the very version that was read, or throws. */
+  store(): Promise<void>;
+  /** A text of the agent's without what its owner may not see. */
+  shown(text: string): Promise<string>;
+  /** What the agent has to know before it runs again. */
+  beforeItGoesOn(): Promise<void>;
+}
+
+/** Keeps what is said of a conversation's run what it is, and lets it go on where something else than its owner has cut it. */
+export class Runs {
+  readonly #options: RunsOptions;
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+  }
+
+  /** Takes what the agent has just said of itself. Returns when to look again, if sooner than usual. */
+  async follow(scope: RunScope, state: AgentConversation, signal: AbortSignal): Promise<number | undefined> {
+    const before = scope.status;
+    const { agent, clock } = this.#options;
+    const { endpoint, id } = scope;
+    const stops = scope.sandbox.status ?? {};
+    const runRequested = isRunRequested(scope.sandbox);
+    const { agentRuns: agentRun = 0 } = stops;
+    const seen = sinceMessage(state, before, { agentRun, nowMs: clock.now() });
+    const decision = withAgentState(before, seen, agentRun, clock.now(), stops, runRequested);
+    const observed = decision.status;
+    let { continueRun } = decision;
+    // Half of it is not stored when the next question fails: whether the run was cut follows from where it was seen before.
+    if (observed.executionStatus === 'error' && observed.executionDetail === undefined) {
+      const failure = await agent.lastError(endpoint, id, { signal });
+      if (failure !== undefined) scope.status = withFailureOf(observed, await shownOf(scope, failure));
+      else if (before.agentRun === observed.agentRun) scope.status = { ...observed, executionDetail: 'The run was cut off.' };
+      else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
+    } else if (continueRun && seen.executionStatus === 'error') {
+      const failure = await agent.lastError(endpoint, id, { signal });
+      continueRun = failure === undefined;
+      scope.status = failure === undefined ? observed : withFailureOf(observed, await shownOf(scope, failure));
+    } else scope.status = observed;
+    await scope.beforeItGoesOn();
+    if (continueRun) return this.#continue(scope, signal);
+    return this.#stopStalled(scope, signal);
+  }
+
+  /**
+   * Counted before it is done, on the version that was read: whoever acts on what is old writes nothing, and so lets nothing go on
+   * that has been continued, or given up, since.
+   */
+  async #continue(scope: RunScope, signal: AbortSignal): Promise<number | undefined> {
+    const { agent, clock, logger } = this.#options;
+    scope.status = withAttempt(scope.status);
+    await scope.store();
+    try {
+      await agent.run(scope.endpoint, scope.id, { signal });
+    } catch (error) {
+      if (!(error instanceof AgentError) || signal.aborted) throw error;
+      logger.info('the agent did not go on', { conversation: scope.id, code: error.code });
+      scope.status = withRunRefused(scope.status, error.code);
+      return scope.status.interruption === undefined ? undefined : retryAfterMs(scope.status.interruption);
+    }
+    scope.status = withRunContinued(scope.status, isoTime(clock));
+    return undefined;
+  }
+
+  async #stopStalled(scope: RunScope, signal: AbortSignal): Promise<undefined> {
+    const { agent, clock } = this.#options;
+    const allowed = scope.template?.spec.agent.stuckAfter;
+    if (allowed === undefined || !stalledFor(scope.status, scope.sandbox, allowed, clock.now())) return undefined;
+    await agent.interrupt(scope.endpoint, scope.id, { signal });
+    scope.status = withStall(scope.status, isoTime(clock), allowed);
+    return undefined;
+  }
+}
+
+const shownOf = (scope: RunScope, { code, detail }: AgentFailure): Promise<string> => scope.shown(`${code}: ${detail}`);

@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { eventually } from '../support/eventually.ts';
+import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
+import { Agents } from './support/agents.ts';
+
+let dataDir: string;
+let model: ModelServer;
+let agents: Agents;
+
+beforeAll(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), 'agent-loss-'));
+  model = await ModelServer.start();
+  agents = await Agents.start(model, { dataDir });
+}, 60_000);
+afterAll(async () => {
+  await agents.up.stop();
+  await model[Symbol.asyncDispose]();
+  rmSync(dataDir, { recursive: true, force: true });
+}, 60_000);
+
+const steps = [
+  tool('echo once >> once.txt'),
+  tool('echo begun >> begun.txt; sleep 60; echo ended >> ended.txt'),
+  tool('echo later >> later.txt'),
+  finish,
+];
+
+/** What was done before is done once, what was cut is not done again by itself, and the model was told of it. */
+async function expectWhole(name: string, sandbox: string): Promise<void> {
+  const files = await Promise.all(['once.txt', 'begun.txt', 'ended.txt', 'later.txt'].map((file) => agents.fileNow(sandbox, file)));
+  expect(files).toEqual(['once\n', 'begun\n', undefined, 'later\n']);
+  const requests = model.requests(name);
+  expect(requests).toHaveLength(4);
+  expect(requests[2]?.messages.at(-1)?.content).toMatch(/restart occurred|interrupted before completion/);
+}
+
+describe('a run', () => {
+  it('goes on when its agent is killed', async () => {
+    model.script('killed', ...steps);
+    const { id, sandbox } = await agents.begin(`Work. ${marker('killed')}`);
+    await agents.file(sandbox, 'begun.txt');
+    process.kill(agents.agentProcess(), 'SIGKILL');
+    await eventually('another container', async () => (await agents.k('get', 'pod', sandbox, '-o', 'jsonpath={..restartCount}')) === '1');
+    await agents.reaches(id, { execution_status: 'finished' });
+    await expectWhole('killed', sandbox);
+    await agents.delete(id);
+  });
+
+  it('goes on when everything is killed, operator and gateway too, and started again', async () => {
+    model.script('powerless', ...steps);
+    const { id, sandbox } = await agents.begin(`Work. ${marker('powerless')}`);
+    await agents.file(sandbox, 'begun.txt');
+    await agents.up.kill();
+    const orphans = agents.up.agentProcesses();
+    expect(orphans.length).toBeGreaterThan(0);
+    agents = await Agents.start(model, { dataDir });
+    const alive = new Set(agents.up.agentProcesses());
+    expect(orphans.filter((pid) => alive.has(pid))).toEqual([]);
+    await agents.reaches(id, { execution_status: 'finished' });
+    await expectWhole('powerless', sandbox);
+  });
+});

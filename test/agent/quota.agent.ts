@@ -1,0 +1,66 @@
+import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
+import { Agents, startMs } from './support/agents.ts';
+
+let model: ModelServer;
+let agents: Agents;
+
+beforeAll(async () => {
+  model = await ModelServer.start();
+  agents = await Agents.start(model);
+}, 60_000);
+afterAll(async () => {
+  await agents.up.stop();
+  await model[Symbol.asyncDispose]();
+}, 60_000);
+
+describe('with the real agent, the quota', () => {
+  it('pauses a task that runs, and lets it finish when there is room again', async () => {
+    await agents.limit(1);
+    model.script('first', tool('echo before >> before.txt'), tool('touch begun; sleep 60'), tool('echo after >> after.txt'), finish);
+    model.script('second', tool('echo second > second.txt'), finish);
+    const first = await agents.begin(`Work. ${marker('first')}`);
+    await agents.reaches(first.id, { execution_status: 'running' });
+    const { id: task } = await agents.up.start(`Work as well. ${marker('second')}`);
+    await agents.reaches(first.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota', execution_status: 'paused' });
+    const second = (await agents.up.over(task, startMs)).app_conversation_id ?? '';
+    await agents.reaches(second, { execution_status: 'finished' });
+    expect(await agents.up.conversation(first.id)).toMatchObject({ sandbox_status: 'PAUSED', execution_status: 'paused' });
+
+    await agents.delete(second);
+    await agents.reaches(first.id, { sandbox_status: 'RUNNING' });
+    await agents.reaches(first.id, { execution_status: 'finished' });
+    const { sandbox } = first;
+    expect([await agents.fileNow(sandbox, 'before.txt'), await agents.fileNow(sandbox, 'after.txt')]).toEqual(['before\n', 'after\n']);
+    expect(model.requests('first')).toHaveLength(4);
+    await agents.delete(first.id);
+  });
+});
+
+describe('an agent that waits for a confirmation', () => {
+  it('is paused neither by the quota nor for its idleness, and does what it has asked for once that is accepted', async () => {
+    await agents.addTemplate('cautious', { agent: { confirmationPolicy: 'AlwaysConfirm' }, idleTimeout: '3s' });
+    await agents.limit(2);
+    model.script('asks', tool('echo confirmed > confirmed.txt'), finish);
+    model.script('other', { text: 'Nothing to do.' });
+    const asking = await agents.begin(`Ask first. ${marker('asks')}`, { sandbox_spec_id: 'cautious' });
+    await agents.reaches(asking.id, { execution_status: 'waiting_for_confirmation' });
+    const younger = await agents.begin(`Nothing. ${marker('other')}`);
+    await agents.reaches(younger.id, { execution_status: 'finished' });
+    // The oldest would be paused for this one; the one that asks is.
+    const { id: task } = await agents.up.start(`Nothing either. ${marker('other')}`);
+    await agents.reaches(younger.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota' });
+    expect((await agents.up.over(task, startMs)).status).toBe('READY');
+
+    // By now it has been idle for several times its idleTimeout.
+    expect(await agents.up.conversation(asking.id)).toMatchObject({
+      sandbox_status: 'RUNNING',
+      execution_status: 'waiting_for_confirmation',
+    });
+    expect(await agents.fileNow(asking.sandbox, 'confirmed.txt')).toBeUndefined();
+    await agents.agent(asking.id, 'POST', '/events/respond_to_confirmation', { accept: true });
+    expect(await agents.file(asking.sandbox, 'confirmed.txt')).toBe('confirmed\n');
+    // Its run is over, and so is its protection.
+    await agents.reaches(asking.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'idle' });
+    expect(await agents.k('get', 'conversation', asking.id, '-o', 'jsonpath={.status.executionStatus}')).toBe('finished');
+  });
+});

@@ -1,0 +1,145 @@
+import {
+  givenUpFor,
+  healthyRunMs,
+  interruptedAnew,
+  mostLosses,
+  mostRefusals,
+  retryAfterMs,
+  withAttempt,
+  withRunAsked,
+  withRunContinued,
+  withRunRefused,
+  type InterruptedRun,
+} from '../../../src/controllers/conversation/continuation.ts';
+import { withFirstMessage } from '../../../src/controllers/conversation/messages.ts';
+import { noticeOfRun } from '../../../src/controllers/conversation/run-notices.ts';
+import { stalledFor } from '../../../src/controllers/conversation/stall.ts';
+import { AgentSilence } from '../../../src/controllers/agent-silence.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation.ts';
+import { aSandbox, later, noon, noonMs } from '../../support/builders.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const loss = (more: Partial<InterruptedRun> = {}): InterruptedRun => ({ reason: 'Loss', time: noon, ...more });
+
+describe('how often a run was lost', () => {
+  it.each<[string, InterruptedRun | undefined, string, string, number | undefined]>([
+    ['is counted', undefined, 'Loss', noon, 1],
+    ['is counted further when it had gone on a short while ago', loss({ losses: 1, continuedAt: noon }), 'Loss', later(60_000), 2],
+    ['is counted anew when it had gone on for long', loss({ losses: 2, continuedAt: noon }), 'Loss', later(healthyRunMs), 1],
+    ['is not changed by a pause of the quota', loss({ losses: 2, continuedAt: noon }), 'Quota', later(60_000), 2],
+    ['is forgotten with a pause by its owner', loss({ losses: 2, continuedAt: noon }), 'User', later(60_000), undefined],
+  ])('%s', (_sentence, before, reason, now, losses) => {
+    expect(interruptedAnew(before, reason, now)).toEqual({ reason, time: now, ...(losses === undefined ? {} : { losses }) });
+  });
+
+  it('gives a run up that is lost again and again, and no other', () => {
+    let status: ConversationStatus = { executionStatus: 'running' };
+    let continuations = 0;
+    for (let deaths = 0; deaths < 10; deaths++) {
+      const interruption = interruptedAnew(status.interruption, 'Loss', noon);
+      status = { executionStatus: 'paused', interruption };
+      if (givenUpFor(interruption) !== undefined) break;
+      status = withRunContinued(withAttempt(status), noon);
+      continuations++;
+    }
+    expect(continuations).toBe(mostLosses);
+    expect(givenUpFor(status.interruption ?? loss())).toBe('LostTooOften');
+    expect(givenUpFor({ reason: 'Quota', time: noon, losses: 9 })).toBeUndefined();
+  });
+
+  it('does not count against a message', () => {
+    const status = withRunAsked(
+      { executionStatus: 'error', executionDetail: 'x', interruption: loss({ losses: 3, givenUp: 'LostTooOften' }) },
+      noon,
+    );
+    expect(status).toEqual({ executionStatus: 'running', interruption: { reason: 'Loss', time: noon, continuedAt: noon } });
+    expect(withRunAsked({ executionStatus: 'idle' }, noon)).toEqual({ executionStatus: 'running' });
+  });
+});
+
+describe('an agent that does not go on', () => {
+  it('is told ever more rarely, and given up after some refusals', () => {
+    let status: ConversationStatus = { executionStatus: 'paused', interruption: loss({ losses: 1 }) };
+    const waits = [];
+    while (status.interruption !== undefined && givenUpFor(status.interruption) === undefined) {
+      status = withRunRefused(withAttempt(status), 'failed');
+      waits.push(retryAfterMs(status.interruption ?? loss()));
+    }
+    expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+    expect(status.interruption).toMatchObject({ refusals: mostRefusals, attempts: mostRefusals });
+  });
+
+  it.each(['busy', 'timeout', 'unreachable', 'dormant'] as const)('has not refused it when it is %s', (code) => {
+    const status: ConversationStatus = { interruption: loss() };
+    expect(withRunRefused(status, code)).toBe(status);
+  });
+});
+
+describe('a run of which nothing is heard', () => {
+  const sandbox = aSandbox({ status: { activeSince: later(-7_200_000) } });
+  const runs = (more: ConversationStatus = {}): ConversationStatus => ({ executionStatus: 'running', lastActivityTime: noon, ...more });
+  it.each<[string, ConversationStatus, number, boolean]>([
+    ['is no stall before its time', runs(), 45 * 60_000 - 1, false],
+    ['is a stall after it', runs(), 45 * 60_000, true],
+    ['is none when it has just gone on', runs({ interruption: loss({ continuedAt: later(60_000) }) }), 45 * 60_000, false],
+    ['is none when it has just been told something', runs({ messages: { told: 1, toldAt: later(60_000) } }), 45 * 60_000, false],
+    ['is none where the agent does not say when it has last done something', { executionStatus: 'running' }, 90 * 60_000, false],
+    ['is none where nothing runs', { ...runs(), executionStatus: 'idle' }, 90 * 60_000, false],
+  ])('%s', (_sentence, status, ms, expected) => {
+    expect(stalledFor(status, sandbox, '45m', noonMs + ms)).toBe(expected);
+  });
+});
+
+describe('the first message', () => {
+  const says = (executionStatus: 'idle' | 'running' | 'finished') => ({
+    ...{ id: 'c1', executionStatus, reportedStatus: executionStatus, title: undefined, createdAt: undefined, updatedAt: undefined },
+    ...{ lastUserMessageId: 'm', metrics: undefined },
+  });
+  const now = { agentRun: 1, now: noon };
+
+  it('lets the agent run, also where it still says that it is idle', () => {
+    const status = withFirstMessage({}, { run: true }, says('idle'), { created: true, ...now });
+    expect(status).toEqual({ executionStatus: 'running', agentRun: 1, messages: { told: 0, toldAt: noon } });
+  });
+  it('lets nothing run that is only to be kept', () => {
+    expect(withFirstMessage({}, { run: false }, says('idle'), { created: true, ...now })).toEqual({ executionStatus: 'idle', agentRun: 1 });
+    expect(withFirstMessage({}, undefined, says('idle'), { created: true, ...now })).toEqual({ executionStatus: 'idle', agentRun: 1 });
+  });
+  it('has to be begun with where it was there before, and the agent is idle', () => {
+    const there = { created: false, ...now };
+    expect(withFirstMessage({}, { run: true }, says('idle'), there)).toEqual({ messages: { told: 0, toldAt: noon, runPending: true } });
+    expect(withFirstMessage({}, { run: true }, says('finished'), there)).toEqual({});
+  });
+});
+
+describe('what is told of a run', () => {
+  const given = loss({ losses: 3, givenUp: 'LostTooOften' });
+  it.each<[string, InterruptedRun | undefined, InterruptedRun | undefined, string | undefined]>([
+    ['that it was cut', undefined, loss(), 'RunInterrupted'],
+    ['that it was cut again', loss({ continuedAt: noon }), loss({ losses: 2 }), 'RunInterrupted'],
+    ['nothing while it waits', loss(), loss({ attempts: 1 }), undefined],
+    ['that it goes on', loss({ attempts: 1 }), loss({ continuedAt: noon }), 'RunContinued'],
+    ['nothing as long as it does', loss({ continuedAt: noon }), loss({ continuedAt: noon }), undefined],
+    ['nothing when it is over', loss({ continuedAt: noon }), undefined, undefined],
+    ['that it was given up', loss({ losses: 3 }), given, 'RunGivenUp'],
+    ['that only once', given, given, undefined],
+  ])('%s', (_sentence, before, after, reason) => {
+    const status = (interruption: InterruptedRun | undefined) => (interruption === undefined ? {} : { interruption });
+    expect(noticeOfRun(status(before), status(after))?.reason).toBe(reason);
+  });
+});
+
+describe('an agent that does not answer', () => {
+  it('is told once, when that has lasted, and anew after it has answered', async () => {
+    const clock = new VirtualClock(noonMs);
+    const silence = new AgentSilence({ clock, boundMs: 60_000 });
+    expect(silence.failed('s1')).toBe(false);
+    await clock.advance(59_999);
+    expect(silence.failed('s1')).toBe(false);
+    expect(silence.isSilent('s2')).toBe(false);
+    await clock.advance(1);
+    expect([silence.failed('s1'), silence.failed('s1'), silence.isSilent('s1')]).toEqual([true, false, true]);
+    silence.over('s1');
+    expect([silence.isSilent('s1'), silence.failed('s1')]).toEqual([false, false]);
+  });
+});
