@@ -61,6 +61,11 @@ export class AgentLooks {
     return this.#lane.failed(agent, error);
   }
 
+  /** The agent has just said something itself. */
+  nudge(agent: string): void {
+    this.#lane.nudge(agent);
+  }
+
   #gather({ endpoint, agent }: Asked, signal: AbortSignal): Batch {
     const ids = new Set<string>();
     const due = new Promise<void>((resolve) => void this.#clock.after(gatherMs, resolve));

@@ -143,6 +143,12 @@ export class PollLane {
     return delayMs;
   }
 
+  /** It has just said something itself: it is worth another attempt now. */
+  nudge(agent: string): void {
+    const trouble = this.#troubles.get(agent);
+    if (trouble !== undefined) this.#troubles.set(agent, { ...trouble, nextAt: this.#clock.monotonic() });
+  }
+
   /** First come, first served. */
   async #quickPlace(signal: AbortSignal): Promise<void> {
     if (this.#quickInUse < this.#quick) {

@@ -20,6 +20,7 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import { isNewerVersion } from '../../resources/object.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSilence } from '../agent-silence.ts';
@@ -85,6 +86,7 @@ export class ConversationReconciler {
   readonly #delivery: Delivery;
   readonly #runs: Runs;
   readonly #watch: StatusWatch;
+  readonly #written = new Map<string, Conversation>();
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
@@ -115,7 +117,7 @@ export class ConversationReconciler {
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const conversation = this.#options.stores.conversations.get(namespace, name);
+    const conversation = this.#newest(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
       this.#watch.forget({ namespace, name });
@@ -144,6 +146,17 @@ export class ConversationReconciler {
       requeueAfterMs = this.#watch.looked(look, conversation, { before: conversation.status ?? {}, status, againAfterMs });
     if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? unwatchedMs, unwatchedMs);
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  }
+
+  /** What was written last, as long as the cache is behind it: what is decided on an older version can't be written. */
+  #newest(namespace: string, name: string): Conversation | undefined {
+    const key = `${namespace}/${name}`;
+    const cached = this.#options.stores.conversations.get(namespace, name);
+    const written = this.#written.get(key);
+    if (written === undefined) return cached;
+    if (cached?.metadata.uid === written.metadata.uid && isNewerVersion(written, cached)) return written;
+    this.#written.delete(key);
+    return cached;
   }
 
   /** Its sandbox is known from the API server, and not yet to the cache: one that goes before the watch has seen it is never heard of. */
@@ -271,6 +284,7 @@ export class ConversationReconciler {
     };
     if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
     scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
+    this.#written.set(`${before.metadata.namespace}/${before.metadata.name}`, scope.stored);
     const notice = noticeOfRun(before.status, status);
     if (notice !== undefined) events.record(before, notice);
     const now = startStatusOf({ status });

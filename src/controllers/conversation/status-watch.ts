@@ -47,6 +47,8 @@ export class StatusWatch {
   readonly #looks: AgentLooks;
   readonly #paces: Paces;
   readonly #softWrites: SoftWrites;
+  /** Whom each conversation was asked of last. */
+  readonly #agents = new Map<string, string>();
 
   constructor(options: StatusWatchOptions) {
     this.#templates = options.stores.templates;
@@ -57,13 +59,19 @@ export class StatusWatch {
 
   /** Somebody says that the agent has something to tell. Milliseconds until it is asked; undefined: nobody asks it. */
   hint(request: Request): number | undefined {
-    return this.#paces.hint(keyOf(request));
+    const key = keyOf(request);
+    const waitMs = this.#paces.hint(key);
+    const agent = this.#agents.get(key);
+    // Whoever sends webhooks answers too, by and by.
+    if (waitMs === 0 && agent !== undefined) this.#looks.nudge(agent);
+    return waitMs;
   }
 
   /** There is nothing to look at any more, or not for now. */
   forget(request: Request): void {
     this.#paces.forget(keyOf(request));
     this.#softWrites.forget(keyOf(request));
+    this.#agents.delete(keyOf(request));
   }
 
   /** A look, if one is due; else the milliseconds until it is. Throws what is no `AgentError`, and when the signal is aborted. */
@@ -72,6 +80,7 @@ export class StatusWatch {
     const waitMs = this.#paces.waitMs(keyOf(conversation.metadata), subject);
     if (waitMs > 0) return waitMs;
     const asked = askedOf(sandbox, endpoint);
+    this.#agents.set(keyOf(conversation.metadata), asked.agent);
     const polled = await this.#looks.look(asked, conversationIdOf(conversation), signal);
     return 'laterMs' in polled ? polled.laterMs : { asked, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
   }

@@ -53,6 +53,15 @@ describe('PollLane', () => {
     expect(asked).toBe(1);
   });
 
+  it('one that says something itself meanwhile is asked at once', async () => {
+    const { clock, lane } = setUp();
+    const first = lane.poll('a', hangs, never);
+    await clock.advance(3_000);
+    await first;
+    lane.nudge('a');
+    expect(await lane.poll('a', answers, never)).toMatchObject({ answer: 'idle' });
+  });
+
   it('another container of the same sandbox begins with a clean slate', async () => {
     const { clock, lane } = setUp();
     const first = lane.poll('a/1', hangs, never);
