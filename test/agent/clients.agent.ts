@@ -4,11 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { RemoteConversation, RemoteWorkspace } from '@openhands/typescript-client';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
 import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
 import { Agents } from './support/agents.ts';
+
+// As a module the published package has no `require`, by which it looks for a WebSocket outside of browsers: here it gets Node's.
+Object.assign(globalThis, { window: { WebSocket } });
+const { RemoteConversation, RemoteWorkspace } = await import('@openhands/typescript-client');
 
 const run = promisify(execFile);
 const folder = mkdtempSync(join(tmpdir(), 'agent-clients-'));

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { eventually } from '../support/eventually.ts';
 import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
 import { Agents, startMs } from './support/agents.ts';
 
@@ -36,9 +38,16 @@ describe('with the real agent, the quota', () => {
   });
 });
 
+/** As the agent itself counts. */
+async function idleSeconds(id: string): Promise<number> {
+  const { conversation_url: url } = await agents.up.conversation(id);
+  const response = await fetch(`${new URL(url ?? '').origin}/server_info`);
+  return z.object({ idle_time: z.number() }).parse(await response.json()).idle_time;
+}
+
 describe('an agent that waits for a confirmation', () => {
   it('is paused neither by the quota nor for its idleness, and does what it has asked for once that is accepted', async () => {
-    await agents.addTemplate('cautious', { agent: { confirmationPolicy: 'AlwaysConfirm' }, idleTimeout: '3s' });
+    await agents.addTemplate('cautious', { agent: { confirmationPolicy: 'AlwaysConfirm' }, idleTimeout: '15s' });
     await agents.limit(2);
     model.script('asks', tool('echo confirmed > confirmed.txt'), finish);
     model.script('other', { text: 'Nothing to do.' });
@@ -51,7 +60,7 @@ describe('an agent that waits for a confirmation', () => {
     await agents.reaches(younger.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota' });
     expect((await agents.up.over(task, startMs)).status).toBe('READY');
 
-    // By now it has been idle for several times its idleTimeout.
+    await eventually('more idleness than is allowed', async () => (await idleSeconds(asking.id)) > 20, 60_000);
     expect(await agents.up.conversation(asking.id)).toMatchObject({
       sandbox_status: 'RUNNING',
       execution_status: 'waiting_for_confirmation',
