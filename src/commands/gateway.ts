@@ -73,23 +73,20 @@ export async function gateway(version: string): Promise<void> {
   const hints = new HintSender({ urls: config.OPERATOR_HINT_URLS, key: () => keys.hintKey(), ...runtime });
   stack.defer(() => hints.close());
   await hints.open();
-  const agentSide = createAgentSide({
-    ...{
-      parts: [
-        clonePart(config, { credentials, keys, caches }, runtime, stack),
-        webhooks({ keys, tell: (hint) => hints.tell(hint), clock: runtime.clock, metrics: runtime.metrics }),
-      ],
-      sandboxes: caches.sandboxes,
-      namespace,
-      host: config.HOST,
-      port: config.AGENT_SIDE_PORT,
-      ...runtime,
-    },
-    // More than a sandbox that works needs, and few enough that one alone can't take them all.
-    maxConnectionsPerAddress: 128,
-  });
-  stack.defer(() => agentSide.close());
-  const { port: agentSidePort } = await agentSide.listen();
+  let agentSidePort: number | undefined;
+  if (config.AGENT_SIDE_PORT !== undefined) {
+    const parts = [
+      clonePart(config, { credentials, keys, caches }, runtime, stack),
+      webhooks({ keys, tell: (hint) => hints.tell(hint), clock: runtime.clock, metrics: runtime.metrics }),
+    ];
+    const agentSide = createAgentSide({
+      ...{ parts, sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },
+      // More than a sandbox that works needs, and few enough that one alone can't take them all.
+      maxConnectionsPerAddress: 128,
+    });
+    stack.defer(() => agentSide.close());
+    ({ port: agentSidePort } = await agentSide.listen());
+  }
   const telemetry = await startTelemetryServer({
     host: config.HOST,
     port: config.METRICS_PORT,

@@ -47,11 +47,15 @@ export async function operator(): Promise<void> {
   for (const server of telemetry) stack.defer(() => server.close());
 
   let leading: Operator | undefined;
-  const hints = await startHintListener({
-    ...{ host: config.HINT_HOST, port: config.HINT_PORT, keys, logger },
-    onHint: (hint) => leading?.hint(hint),
-  });
-  stack.defer(() => hints.close());
+  let hintPort: number | undefined;
+  if (config.HINT_PORT !== undefined) {
+    const hints = await startHintListener({
+      ...{ host: config.HINT_HOST, port: config.HINT_PORT, keys, logger },
+      onHint: (hint) => leading?.hint(hint),
+    });
+    stack.defer(() => hints.close());
+    hintPort = hints.port;
+  }
 
   const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
   const agent = createAgentClient();
@@ -90,7 +94,7 @@ export async function operator(): Promise<void> {
   const elections = (async () => {
     while (!stop.signal.aborted) await election.run(stop.signal);
   })();
-  logger.info('operator started', { hintPort: hints.port, namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
+  logger.info('operator started', { hintPort, namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
   const signal = await stopped;
   logger.info('stopping', { signal });
   stop.abort(new Error('the process is stopping'));

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { count, flag, httpUrl, listOf, operating, port, readEnvironment, seconds, shared } from './environment.ts';
+import { anyPort, count, flag, httpUrl, listOf, operating, port, readEnvironment, seconds, shared } from './environment.ts';
 import { serving } from './serving.ts';
 
 const cluster = {
@@ -21,9 +21,9 @@ const operatorSchema = z
     HEALTH_PORT: port(8081),
     /** Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents are polled only. */
     AGENT_SIDE_URL: httpUrl.optional(),
-    /** Where gateways say that agents have something to tell. */
+    /** Where gateways say that agents have something to tell; without a port they can't, and agents are polled only. */
     HINT_HOST: z.string().default('0.0.0.0'),
-    HINT_PORT: port(8082),
+    HINT_PORT: anyPort().optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
     /** How long the others leave a leader alone that does not renew its lease. The same for all of them. */
@@ -47,8 +47,8 @@ const gatewaySchema = z.object({
   ...serving,
   HOST: z.string().default('0.0.0.0'),
   PORT: port(3000),
-  /** Of what sandboxes may reach, and nobody else has to. */
-  AGENT_SIDE_PORT: port(3001),
+  /** Of what sandboxes may reach, and nobody else has to: webhooks and private repositories. By default there is none. */
+  AGENT_SIDE_PORT: anyPort().optional(),
   /** Where the operators listen for what agents hint: a name for all of them, or several URLs. By default they find out by polling. */
   OPERATOR_HINT_URLS: listOf((text) => httpUrl.safeParse(text).success, 'must be an http or https URL'),
   /** Requests to agents and WebSockets at once: of one sandbox, and of all. */

@@ -6,8 +6,9 @@ export class ConfigError extends Error {
 }
 
 /** A TCP port; 0 lets the system choose. */
-export const port = (fallback: number) =>
-  z.coerce.number('must be a number').int('must be a whole number').min(0).max(65_535).default(fallback);
+export const anyPort = () => z.coerce.number('must be a number').int('must be a whole number').min(0).max(65_535);
+
+export const port = (fallback: number) => anyPort().default(fallback);
 
 export const seconds = (fallback: number) =>
   z.coerce.number('must be a number of seconds').positive('must be more than 0').default(fallback);

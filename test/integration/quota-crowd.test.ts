@@ -143,7 +143,11 @@ async function crowd(onExceeded: string, killed: Killed): Promise<void> {
   let kills = 0;
   let lastKill = performance.now();
   let found: readonly Listed[] = [];
-  const unfinished = () => found.filter(({ metadata: { name }, status }) => status.executionStatus !== 'finished' && !pauses.ids.has(name));
+  // One that was paused a moment ago is still to be.
+  const unfinished = () =>
+    found.filter(({ metadata: { name }, status }) =>
+      pauses.ids.has(name) ? status.sandboxStatus !== 'PAUSED' : status.executionStatus !== 'finished',
+    );
   while (found.length < starts || accepted.size < starts || unfinished().length > 0) {
     if (performance.now() > deadline) throw new Error(`never finished: ${JSON.stringify(unfinished())}`);
     await wait(100);

@@ -34,6 +34,7 @@ const calls: Readonly<Record<string, () => Promise<unknown>>> = {
   probe: () => client.probe(endpoint()),
   initialise: () => client.initialise(endpoint(), init),
   execute: () => client.execute(endpoint(), { command: 'true', timeoutSeconds: 0.1 }),
+  writeFile: () => client.writeFile(endpoint(), '/workspace/file', 'text'),
   hookConfig: () => client.hookConfig(endpoint(), '/workspace'),
   createConversation: () =>
     client.createConversation(endpoint(), { id: conversationId, workingDir: '/w', message, llm, tools: ['terminal'] }),
