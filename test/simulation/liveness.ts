@@ -72,6 +72,8 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
       if (interruption.givenUp === 'Refused' ? !stored.broken : stored.continuations < mostLosses) return ['was given up too soon'];
       return shown === 'error' && cut ? [] : [`was given up, shows ${shown} for ${stored.status}`];
     }
+    const { attempts = 0, continuedAt, reason } = interruption ?? {};
+    if (shown === 'paused' && attempts > 0 && continuedAt === undefined && reason !== 'User') return ['is still told to go on'];
     if (cut && stored.wanted && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
     return shown === stored.status || (cut && stored.mayStand && shown === 'paused') ? [] : [`shows ${shown} for ${stored.status}`];
   }

@@ -179,7 +179,8 @@ async function play({
         // A loss that is followed by a pause is the pause's.
         conversation.continuations = 0;
         if ((object as Sandbox).spec.replicas === 1) continue;
-        if (conversation.status !== 'finished' && conversation.status !== 'idle') conversation.mayStand = true;
+        // One whose action was rejected for the pause is idle.
+        if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted)) conversation.mayStand = true;
       }
     });
     node.onTold = (text) => safety.told(text);
