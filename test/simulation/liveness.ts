@@ -72,6 +72,8 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
       if (interruption.givenUp === 'Refused' ? !stored.broken : stored.continuations < mostLosses) return ['was given up too soon'];
       return shown === 'error' && cut ? [] : [`was given up, shows ${shown} for ${stored.status}`];
     }
+    // What nobody waits for is written late.
+    if (conversation.status?.lastActivityTime !== new Date(stored.updatedAt).toISOString()) return ['its last activity is not stored'];
     const { attempts = 0, continuedAt, reason } = interruption ?? {};
     if (shown === 'paused' && attempts > 0 && continuedAt === undefined && reason !== 'User') return ['is still told to go on'];
     if (cut && stored.wanted && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];

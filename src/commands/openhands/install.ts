@@ -162,12 +162,7 @@ class Attempt {
     const options = ['--no-input', '--disable-pip-version-check', '--no-color', '--progress-bar', 'off'];
     await this.#run([python, '-m', 'pip', 'install', ...options, '-c', constraints, ...packages, ...extras], true);
     progress.step('trying it');
-    // Twice: litellm imports its modules from two threads at once, and on a busy machine Python ends that now and then (_DeadlockError).
-    await this.#run([python, '-c', check]).catch((error: unknown) => {
-      this.#options.signal.throwIfAborted();
-      progress.note(error instanceof Error ? `once more, because ${error.message.split('\n', 1)[0] ?? ''}` : 'once more');
-      return this.#run([python, '-c', check]);
-    });
+    await this.#run([python, '-c', check]);
   }
 
   async #run(command: readonly string[], isPip = false): Promise<void> {
@@ -194,7 +189,8 @@ class Attempt {
 /** What packages run while they are built needs no keys, and no modules of somebody else's. */
 function childEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = Object.entries(environment).filter(([name]) => !/^(LLM_|PYTHON)/.test(name));
-  return { ...Object.fromEntries(kept), PYTHONUNBUFFERED: '1' };
+  // With its own price list, litellm does without a thread that asks for another; on a busy machine that one and the import stop each other.
+  return { ...Object.fromEntries(kept), PYTHONUNBUFFERED: '1', LITELLM_LOCAL_MODEL_COST_MAP: 'True' };
 }
 
 const failureOf = (output: string, code: number | null): string => {
