@@ -18,14 +18,13 @@ import type { ExecutionStatus } from '../resources/conversation.ts';
 import { AgentError } from './errors.ts';
 import type { AgentAnswer } from './http.ts';
 import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
+import { lastFailure } from './openhands-failures.ts';
 import {
   commandResultOf,
   contentOf,
   conversationOf,
   conversationsOf,
   createBodyOf,
-  failureOf,
-  isStartOrFailureAfter,
   llmOf,
   secretsOf,
   serverInfoOf,
@@ -307,18 +306,8 @@ export class OpenHandsClient implements AgentClient {
     return messages.slice(messages.findIndex((message) => message.id === after?.id) + 1);
   }
 
-  async lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {
-    const { body } = await this.#api.call(endpoint, options, {
-      method: 'GET',
-      path: `${pathOf(id)}/events/search`,
-      query: { kind: 'ConversationErrorEvent', sort_order: 'TIMESTAMP_DESC', limit: 1 },
-      answer: wire.errorEventsSchema,
-    });
-    const [event] = body.items;
-    // An error older than the last start of a run belongs to an earlier run. One that is older than the failure is that of a title,
-    // which the run had survived until its container was killed.
-    if (event === undefined || (await this.#hasStartedOrFailedSince(endpoint, id, event.timestamp, options))) return undefined;
-    return failureOf(event);
+  lastError(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<AgentFailure | undefined> {
+    return lastFailure(this.#api, endpoint, id, options);
   }
 
   async useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options: AgentCallOptions = {}): Promise<void> {
@@ -399,21 +388,6 @@ export class OpenHandsClient implements AgentClient {
   /** The stored snapshot may lag behind the events. */
   async #hasMessage(endpoint: AgentEndpoint, status: AgentConversation, options: AgentCallOptions): Promise<boolean> {
     return status.lastUserMessageId !== undefined || (await this.userMessages(endpoint, status.id, 1, options)).length > 0;
-  }
-
-  async #hasStartedOrFailedSince(endpoint: AgentEndpoint, id: string, timestamp: string, options: AgentCallOptions): Promise<boolean> {
-    const isStart = isStartOrFailureAfter(timestamp);
-    const updates = await this.#api.pages(
-      endpoint,
-      options,
-      {
-        path: `${pathOf(id)}/events/search`,
-        query: { kind: 'ConversationStateUpdateEvent', timestamp__gte: timestamp, limit: 100 },
-        answer: wire.stateUpdatesSchema,
-      },
-      (items) => items.some(isStart),
-    );
-    return updates.some(isStart);
   }
 }
 
