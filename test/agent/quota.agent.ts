@@ -18,9 +18,11 @@ afterAll(async () => {
 describe('with the real agent, the quota', () => {
   it('pauses a task that runs, and lets it finish when there is room again', async () => {
     await agents.limit(1);
-    model.script('first', tool('echo before >> before.txt'), tool('touch begun; sleep 60'), tool('echo after >> after.txt'), finish);
+    model.script('first', tool('echo before >> before.txt'), tool('echo begun > begun; sleep 60'), tool('echo after >> after.txt'), finish);
     model.script('second', tool('echo second > second.txt'), finish);
     const first = await agents.begin(`Work. ${marker('first')}`);
+    // In the middle of its second tool call: one that is cut is not repeated by the agent, but by its model.
+    await agents.file(first.sandbox, 'begun');
     await agents.reaches(first.id, { execution_status: 'running' });
     const { id: task } = await agents.up.start(`Work as well. ${marker('second')}`);
     await agents.reaches(first.id, { sandbox_status: 'PAUSED', sandbox_status_reason: 'quota', execution_status: 'paused' });

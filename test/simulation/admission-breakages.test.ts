@@ -11,7 +11,7 @@ const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
   'one too many is let in': { rule: exceeded },
   'a pod that is being deleted is taken for gone': { rule: 'a pod only where a slot is taken' },
   'the pods of deleted sandboxes are forgotten': { rule: exceeded },
-  'a write of unknown outcome is taken for one that was not executed': { rule: exceeded, faults: 'of handovers', firstSeed: 224 },
+  'a write of unknown outcome is taken for one that was not executed': { rule: exceeded, faults: 'of handovers', firstSeed: 750 },
   'a decision is written whatever the version': { rule: 'only who asks or is to come back is let in', faults: 'of handovers' },
   'a pod is reserved whatever the version': {
     rule: 'only who asks or is to come back is let in',
