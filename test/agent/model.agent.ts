@@ -47,6 +47,9 @@ describe('when the model', () => {
       kubectl: expect.stringContaining('LLMAuthenticationError') as string,
       rest: expect.stringContaining('LLMAuthenticationError') as string,
     });
+    expect(await agents.up.conversation(refused.id)).toMatchObject({
+      execution_status_detail: expect.stringContaining('LLMAuthenticationError') as string,
+    });
     await agents.reaches(unknown.id, { execution_status: 'error' });
     expect((await reasonsOf(unknown.id)).kubectl).toContain('NotFoundError');
 

@@ -32,7 +32,7 @@ function factsOf({ task, conversation }) {
   return {
     Start: join(task?.status, task?.detail),
     Sandbox: join(conversation?.sandbox_status, conversation?.sandbox_status_reason),
-    Agent: join(conversation?.execution_status),
+    Agent: join(conversation?.execution_status, conversation?.execution_status_detail),
     Repository: join(conversation?.selected_repository ?? asked?.selected_repository, conversation?.selected_branch ?? asked?.selected_branch),
     Model: join(conversation?.llm_model ?? asked?.llm_model),
     Conversation: join(conversation?.id),

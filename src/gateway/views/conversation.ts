@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { defaultAgentKind } from '../../resources/agent-settings.ts';
 import {
   executionStatuses,
   isStartOver,
@@ -33,6 +34,10 @@ export const conversationSchema = z.object({
     .enum(executionStatuses)
     .nullable()
     .meta({ description: 'Null unless the sandbox is RUNNING; paused also where a pause interrupted a run.' }),
+  execution_status_detail: z
+    .string()
+    .nullable()
+    .meta({ description: 'Why, in words, for people: of an error, of a run that was interrupted or given up. Else null.' }),
   selected_repository: z.string().nullable(),
   selected_branch: z.string().nullable(),
   git_provider: z.string().nullable(),
@@ -88,6 +93,7 @@ export function conversationRecord(sources: ConversationSources, exposure: Expos
   const { metadata, spec, status } = conversation;
   const id = conversationIdOf(conversation);
   const { phase, reason } = sandboxViewOf(conversation, sandbox);
+  const executionStatus = executionStatusOf(conversation, phase);
   const access = phase === 'RUNNING' ? exposure.accessTo(sandbox) : undefined;
   return {
     id,
@@ -95,7 +101,9 @@ export function conversationRecord(sources: ConversationSources, exposure: Expos
     sandbox_id: status?.sandboxName ?? null,
     sandbox_status: phase,
     sandbox_status_reason: phase === 'RUNNING' ? null : kebabCase(reason),
-    execution_status: executionStatusOf(conversation, phase),
+    execution_status: executionStatus,
+    // What is shown may differ from what was observed, and then has another reason.
+    execution_status_detail: executionStatus === status?.executionStatus ? (status.executionDetail ?? null) : null,
     selected_repository: spec.repository?.name ?? null,
     selected_branch: spec.repository?.branch ?? null,
     git_provider: spec.repository?.provider ?? null,
@@ -103,7 +111,7 @@ export function conversationRecord(sources: ConversationSources, exposure: Expos
     trigger: spec.trigger ?? null,
     pr_number: [...(spec.prNumbers ?? [])],
     llm_model: spec.agent?.model ?? null,
-    agent_kind: 'openhands',
+    agent_kind: sandbox?.status?.agentKind ?? defaultAgentKind,
     metrics: metricsView(status?.metrics),
     parent_conversation_id: parent === undefined ? (spec.parent ?? null) : conversationIdOf(parent),
     sub_conversation_ids: children.map(conversationIdOf).sort(),

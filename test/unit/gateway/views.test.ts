@@ -128,6 +128,28 @@ describe('the execution status of a conversation is', () => {
   });
 });
 
+describe('why an agent stands', () => {
+  const detail = 'LLMAuthenticationError: the key is not valid';
+  it.each<[string, Partial<ConversationStatus>, Sandbox, string | null]>([
+    ['is said of an error', { executionStatus: 'error', executionDetail: detail }, aSandbox(running), detail],
+    [
+      'is said of a run that a pause has cut',
+      { executionStatus: 'paused', executionDetail: 'Its run was cut.', interruption: { reason: 'Quota', time: at(5) } },
+      aSandbox(running, { replicas: 0 }),
+      'Its run was cut.',
+    ],
+    ['is null where there is nothing to say', { executionStatus: 'finished' }, aSandbox(running), null],
+    [
+      'is null where the status is not shown',
+      { executionStatus: 'error', executionDetail: detail },
+      aSandbox(running, { replicas: 0 }),
+      null,
+    ],
+  ])('%s', (_case, status, sandbox, expected) => {
+    expect(record(aConversation({ ...ready, ...status }), sandbox).execution_status_detail).toBe(expected);
+  });
+});
+
 describe('a conversation', () => {
   const exposure = exposedBy({
     agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
@@ -143,6 +165,7 @@ describe('a conversation', () => {
       sandbox_status: 'STARTING',
       sandbox_status_reason: 'starting',
       execution_status: null,
+      execution_status_detail: null,
       selected_repository: null,
       selected_branch: null,
       git_provider: null,
