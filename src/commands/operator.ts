@@ -16,6 +16,8 @@ import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
 import { connect, createRuntime } from './runtime.ts';
 
+/** Without webhooks, a change is to be known within 5 s all the same. */
+const unhintedPollMs = 4_000;
 const leaseName = 'conversation-operator';
 
 /** The controllers against a cluster. Of several such processes one works, the others wait for its lease. */
@@ -81,7 +83,9 @@ export async function operator(): Promise<void> {
         ...scope,
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
         preparation: preparationLimits(config),
-        ...(config.AGENT_SIDE_URL === undefined ? {} : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
+        ...(config.AGENT_SIDE_URL === undefined
+          ? { mostPollMs: unhintedPollMs }
+          : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
       });
       await work.start(signal);
       leading = work;

@@ -39,6 +39,8 @@ export interface OperatorOptions {
   readonly namespace?: string;
   /** Where sandboxes reach the gateway: agents send webhooks there, and private repositories are cloned through it; absent: they don't. */
   readonly agentSide?: AgentSide;
+  /** However little happens, agents are asked again after so long, in milliseconds; by default as seldom as webhooks allow. */
+  readonly mostPollMs?: number;
   /** How long the steps of a start may take, and a repository may be: what differs from the defaults. */
   readonly preparation?: Partial<PreparationLimits>;
   /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
@@ -120,7 +122,7 @@ export class Operator {
     const conversations = new ConversationReconciler({
       ...{ client, stores, agent, keys, gitHosts, events, silence, onSilent, clock, random, logger, metrics },
       credentials: options.agentCredentials ?? noAgentCredentials,
-      ...{ agentSide: options.agentSide, preparation: options.preparation },
+      ...{ agentSide: options.agentSide, preparation: options.preparation, mostPollMs: options.mostPollMs },
     });
     // Starts that take long must not keep the status of others waiting. Each conversation is in the hands of one of both.
     const isStarted = ({ namespace, name }: Request) => {

@@ -56,6 +56,8 @@ export interface ConversationReconcilerOptions {
   readonly preparation?: Partial<PreparationLimits> | undefined;
   readonly credentials: AgentCredentials;
   readonly events: Pick<EventRecorder, 'record'>;
+  /** See `StatusWatchOptions`. */
+  readonly mostPollMs?: number | undefined;
   readonly silence: AgentSilence;
   /** Its agent has not answered for too long. */
   readonly onSilent: (sandbox: Sandbox) => void;

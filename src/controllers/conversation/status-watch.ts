@@ -15,6 +15,8 @@ import { SoftWrites } from './soft-fields.ts';
 export interface StatusWatchOptions {
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
   readonly stores: { readonly templates: Store<SandboxTemplate> };
+  /** However little happens, agents are asked again after so long, in milliseconds: for those that send no webhooks. */
+  readonly mostPollMs?: number | undefined;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
@@ -47,6 +49,7 @@ export class StatusWatch {
   readonly #looks: AgentLooks;
   readonly #paces: Paces;
   readonly #softWrites: SoftWrites;
+  readonly #mostPollMs: number;
   /** Whom each conversation was asked of last. */
   readonly #agents = new Map<string, string>();
 
@@ -55,6 +58,7 @@ export class StatusWatch {
     this.#looks = new AgentLooks(options);
     this.#paces = new Paces(options);
     this.#softWrites = new SoftWrites(options);
+    this.#mostPollMs = options.mostPollMs ?? Infinity;
   }
 
   /** Somebody says that the agent has something to tell. Milliseconds until it is asked; undefined: nobody asks it. */
@@ -113,7 +117,7 @@ export class StatusWatch {
       runs: look.state?.executionStatus === 'running',
       changed: before.executionStatus !== status.executionStatus || before.title !== status.title,
       againAfterMs: Math.min(againAfterMs, this.#softWrites.waitMs(key)),
-      mostMs: mostForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)),
+      mostMs: Math.min(this.#mostPollMs, mostForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)) ?? Infinity),
     });
   }
 
