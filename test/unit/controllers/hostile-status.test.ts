@@ -106,8 +106,8 @@ it('whatever an agent says of a conversation, its status can be stored, or it ha
     }),
     { numRuns: 400 },
   );
-  // Most of it is understood, else nothing would have been tried.
-  expect(read).toBeGreaterThan(100);
+  // About a quarter of it is understood, by chance more or less; else nothing would have been tried.
+  expect(read).toBeGreaterThan(40);
 });
 
 it('nonsense about the rest is no reason to lose sight of what it does', () => {
