@@ -96,9 +96,9 @@ describe('the network policy of sandboxes', () => {
     }
   });
 
-  it('opens what extraEgress names, and names', () => {
+  it("opens names, the gateway's agent side, and what extraEgress names", () => {
     const others = found.spec.egress.filter(({ ports }) => ports !== undefined);
-    expect(others.flatMap(({ ports = [] }) => ports.map(({ port }) => port))).toEqual([53, 53, 8080]);
+    expect(others.flatMap(({ ports = [] }) => ports.map(({ port }) => port))).toEqual([53, 53, 'agent-side', 8080]);
     expect(others.at(-1)?.to).toEqual([{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': tools } } }]);
   });
 });
