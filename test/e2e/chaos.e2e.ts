@@ -53,7 +53,7 @@ async function deleteGateway(): Promise<void> {
 /** A kubelet that has just begun says of each pod that it is not ready, until it has asked it. */
 const readyGateways = async (): Promise<number> => {
   const list = await getJson<{ items: { endpoints?: { conditions: { ready: boolean } }[] }[] }>(
-    `--namespace ${namespace} endpointslices -l app.kubernetes.io/component=gateway`,
+    `--namespace ${namespace} endpointslices -l kubernetes.io/service-name=${release}-gateway`,
   );
   return list.items.flatMap(({ endpoints }) => endpoints ?? []).filter(({ conditions }) => conditions.ready).length;
 };
