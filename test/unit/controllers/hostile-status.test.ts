@@ -70,7 +70,11 @@ const usage = fc.record(
 );
 const info = fc.record(
   {
-    id: fc.constantFrom(dashedId, conversationId, dashedId.toUpperCase(), '22222222-2222-4222-8222-222222222222', ''),
+    // Mostly the right one: what is about another conversation is not looked at any further.
+    id: fc.oneof(
+      { weight: 9, arbitrary: fc.constantFrom(dashedId, conversationId, dashedId.toUpperCase()) },
+      { weight: 1, arbitrary: fc.constantFrom('22222222-2222-4222-8222-222222222222', '') },
+    ),
     execution_status: fc.oneof(
       fc.constantFrom('idle', 'running', 'error', 'stuck', 'waiting_for_confirmation', 'paused', 'deleting'),
       text,
@@ -106,8 +110,8 @@ it('whatever an agent says of a conversation, its status can be stored, or it ha
     }),
     { numRuns: 400 },
   );
-  // About a quarter of it is understood, by chance more or less; else nothing would have been tried.
-  expect(read).toBeGreaterThan(40);
+  // Much of it is understood, else nothing would have been tried.
+  expect(read).toBeGreaterThan(100);
 });
 
 it('nonsense about the rest is no reason to lose sight of what it does', () => {
