@@ -101,7 +101,8 @@ export const startCommand = (step: Step, waitSeconds: number): string =>
   [
     ...begin(step),
     '(',
-    '  flock -n 9 || exit 0',
+    // Whoever only looks holds it too, for a moment and with others; what runs holds it alone.
+    '  until flock -n 9; do flock -n -s 9 || exit 0; done',
     '  if [ "$(cat "$d/id" 2>/dev/null)" = "$id" ]; then [ ! -s "$d/exit" ] || exit 0; else : >"$d/attempts"; fi',
     `  [ "$(wc -c <"$d/attempts")" -lt ${maxAttempts} ] || exit 0`,
     '  printf x >>"$d/attempts"',

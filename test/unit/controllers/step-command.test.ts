@@ -79,12 +79,24 @@ describe('a step', () => {
     const step = aStep('echo one; while ! [ -e go ]; do sleep 0.1; done; echo two');
     const call = spawn('/bin/sh', ['-c', startCommand(step, 30)], { cwd, stdio: 'ignore', detached: true });
     let report = await look(step);
-    // As the operator does: one that begins just while somebody looks may find its place taken.
-    while (report.output !== 'one\n') report = report.state === 'running' ? await look(step) : await start(step);
+    while (report.output !== 'one\n') report = await look(step);
     process.kill(-(call.pid ?? 0), 'SIGKILL');
     expect(await look(step)).toMatchObject({ state: 'running', output: 'one\n' });
     writeFileSync(join(cwd, 'go'), '');
     expect(await finish(step)).toMatchObject({ state: 'done', exitCode: 0, output: 'one\ntwo\n' });
+  });
+
+  it('begins also while others look all the time', async () => {
+    const step = aStep('echo ran >>ran');
+    let isOver = false;
+    const looker = async () => {
+      while (!isOver) await look(step);
+    };
+    const lookers = [looker(), looker(), looker()];
+    expect(await start(step, 5)).toMatchObject({ state: 'done', output: '' });
+    isOver = true;
+    await Promise.all(lookers);
+    expect(readFileSync(join(cwd, 'ran'), 'utf8')).toBe('ran\n');
   });
 
   it('waits for that of another, and then runs', async () => {
