@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { Agent, FormData, request, type Dispatcher } from 'undici';
 import type { z } from 'zod';
+import { Deadline } from './deadline.ts';
 import { AgentError, type AgentErrorCode } from './errors.ts';
 import { plainText } from './plain-text.ts';
 import { withoutSecrets } from './redaction.ts';
@@ -52,31 +53,35 @@ const notConnected: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
-/** The agent closes idle connections after 5.0 s. A socket kept longer would lose the request that reuses it. */
-export const defaultKeepAliveMs = 3000;
+/** An agent closes idle connections after so long. */
+const agentKeepsMs = 5000;
+
+/**
+ * How long idle connections are kept, in milliseconds. What is sent in the moment in which the agent closes one is lost. A read is
+ * repeated then; a write may have been heard, so that it stays well away from that moment.
+ */
+export interface KeepAlive {
+  /** Longer than the 4 s between two looks at a run: to connect costs more than to ask. */
+  readonly readsMs: number;
+  readonly writesMs: number;
+}
+
+export const defaultKeepAlive: KeepAlive = { readsMs: 4500, writesMs: 3000 };
 
 export interface AgentHttpOptions {
   readonly connectTimeoutMs: number;
-  /** Milliseconds that an idle connection is kept; `defaultKeepAliveMs` by default. */
-  readonly keepAliveMs?: number | undefined;
+  /** `defaultKeepAlive` by default. */
+  readonly keepAlive?: KeepAlive | undefined;
 }
 
 /** Calls to agents over pooled connections. Redirects are not followed: an agent could send the operator's requests anywhere. */
 export class AgentHttp {
-  readonly #dispatcher: Dispatcher;
+  readonly #reads: Dispatcher;
+  readonly #writes: Dispatcher;
 
-  constructor({ connectTimeoutMs, keepAliveMs = defaultKeepAliveMs }: AgentHttpOptions) {
-    this.#dispatcher = new Agent({
-      connect: { timeout: connectTimeoutMs },
-      connections: 32,
-      keepAliveTimeout: keepAliveMs,
-      // Whatever the agent says of itself.
-      keepAliveMaxTimeout: keepAliveMs,
-      // One deadline for the whole call, see below; these run on timers of their own.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-      allowH2: false,
-    });
+  constructor({ connectTimeoutMs, keepAlive = defaultKeepAlive }: AgentHttpOptions) {
+    this.#reads = pool(connectTimeoutMs, keepAlive.readsMs);
+    this.#writes = pool(connectTimeoutMs, keepAlive.writesMs);
   }
 
   /** The validated body of a 2xx answer; everything else is an `AgentError`. */
@@ -91,15 +96,16 @@ export class AgentHttp {
     }
   }
 
-  close(): Promise<void> {
-    return this.#dispatcher.destroy();
+  async close(): Promise<void> {
+    await Promise.all([this.#reads.destroy(), this.#writes.destroy()]);
   }
 
   /** The body of a 2xx answer with JSON, as it comes; the deadline is for all of it. Who takes it reads or destroys it. */
   async open(baseUrl: string, options: AgentReading): Promise<Readable> {
-    const { response, deadline } = await this.#send(baseUrl, { ...options, method: 'GET' });
+    const deadline = new Deadline(options.timeoutMs, options.signal);
     try {
-      const { statusCode: status, headers, body } = response;
+      const { statusCode: status, headers, body } = await this.#send(baseUrl, { ...options, method: 'GET' }, deadline);
+      body.once('close', () => deadline.end());
       if (status < 200 || status > 299) throw errorOf(status, await readBounded(body, defaultMaxBodyBytes));
       if (!String(headers['content-type']).startsWith('application/json')) {
         // It ends with an error then, which is nobody's.
@@ -108,36 +114,31 @@ export class AgentHttp {
       }
       return body;
     } catch (error) {
+      deadline.end();
       throw failureOf(error, options, deadline);
     }
   }
 
-  async #send(baseUrl: string, options: Sending) {
+  #send(baseUrl: string, options: Sending, { signal }: Deadline): Promise<Dispatcher.ResponseData> {
     const url = new URL(options.path, baseUrl);
     for (const [name, value] of Object.entries(options.query ?? {})) url.searchParams.set(name, String(value));
-    const deadline = AbortSignal.timeout(options.timeoutMs);
-    const signal = options.signal === undefined ? deadline : AbortSignal.any([deadline, options.signal]);
-    try {
-      const response = await request(url, {
-        dispatcher: this.#dispatcher,
-        method: options.method,
-        headers: {
-          accept: 'application/json',
-          ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...options.headers,
-        },
-        body: bodyOf(options),
-        signal,
-      });
-      return { response, deadline };
-    } catch (error) {
-      throw failureOf(error, options, deadline);
-    }
+    return request(url, {
+      dispatcher: options.method === 'GET' ? this.#reads : this.#writes,
+      method: options.method,
+      headers: {
+        accept: 'application/json',
+        ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...options.headers,
+      },
+      body: bodyOf(options),
+      signal,
+    });
   }
 
   async #callOnce<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
-    const { response, deadline } = await this.#send(baseUrl, options);
+    const deadline = new Deadline(options.timeoutMs, options.signal);
     try {
+      const response = await this.#send(baseUrl, options, deadline);
       const text = await readBounded(response.body, options.maxBodyBytes ?? defaultMaxBodyBytes);
       const status = response.statusCode;
       if (status < 200 || status > 299) throw errorOf(status, text, options.secrets);
@@ -151,8 +152,26 @@ export class AgentHttp {
       return { status, body: parsed.data, dateMs: dateOf(response.headers['date']) };
     } catch (error) {
       throw failureOf(error, options, deadline);
+    } finally {
+      deadline.end();
     }
   }
+}
+
+function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
+  return new Agent({
+    connect: { timeout: connectTimeoutMs },
+    connections: 32,
+    keepAliveTimeout: keepAliveMs,
+    // Whatever the agent says of itself.
+    keepAliveMaxTimeout: keepAliveMs,
+    // Off what the agent says, if that is shorter.
+    keepAliveTimeoutThreshold: agentKeepsMs - keepAliveMs,
+    // One deadline for the whole call, see below; these run on timers of their own.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    allowH2: false,
+  });
 }
 
 function bodyOf({ body, file }: Sending): FormData | string | null {
@@ -162,10 +181,10 @@ function bodyOf({ body, file }: Sending): FormData | string | null {
   return form;
 }
 
-function failureOf(error: unknown, { signal, timeoutMs }: Pick<AgentReading, 'signal' | 'timeoutMs'>, deadline: AbortSignal): AgentError {
+function failureOf(error: unknown, { signal, timeoutMs }: Pick<AgentReading, 'signal' | 'timeoutMs'>, deadline: Deadline): AgentError {
   if (error instanceof AgentError) return error;
   if (signal?.aborted === true) return new AgentError('aborted', 'The call to the agent was given up.', { cause: error });
-  if (deadline.aborted) return new AgentError('timeout', `The agent did not answer within ${timeoutMs / 1000} s.`, { cause: error });
+  if (deadline.hasPassed) return new AgentError('timeout', `The agent did not answer within ${timeoutMs / 1000} s.`, { cause: error });
   if (notConnected.has(systemCodeOf(error))) return new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
   return new AgentError('connection-lost', 'The connection to the agent broke.', { cause: error });
 }

@@ -1,8 +1,9 @@
 import type { z } from 'zod';
 import { dashedUuid, parseUuid } from '../resources/ids.ts';
 import type { AgentCallOptions, AgentEndpoint } from './agent.ts';
+import { Deadline } from './deadline.ts';
 import { AgentError } from './errors.ts';
-import { AgentHttp, type AgentAnswer, type AgentRequest } from './http.ts';
+import { AgentHttp, type AgentAnswer, type AgentRequest, type KeepAlive } from './http.ts';
 
 export type Call<T> = Omit<AgentRequest<T>, 'timeoutMs' | 'signal'> & { readonly timeoutMs?: number };
 
@@ -15,7 +16,7 @@ export interface OpenHandsApiOptions {
   /** Milliseconds that a call may take which says nothing else. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
-  readonly keepAliveMs?: number | undefined;
+  readonly keepAlive?: KeepAlive | undefined;
 }
 
 /** Pages of one answer; an agent may have no end of them. */
@@ -52,17 +53,20 @@ export class OpenHandsApi {
     { path, query, answer }: { readonly path: string; readonly query: NonNullable<Call<T>['query']>; readonly answer: z.ZodType<Page<T>> },
     isEnough: (items: readonly T[]) => boolean = () => false,
   ): Promise<readonly T[]> {
-    const deadline = AbortSignal.timeout(this.#timeoutMs);
-    const bounded = { signal: signal === undefined ? deadline : AbortSignal.any([deadline, signal]) };
+    const deadline = new Deadline(this.#timeoutMs, signal);
     const items: T[] = [];
     const seen = new Set<string>();
     let pageId: string | undefined;
-    while (seen.size < maxPages) {
-      const page = await this.#page(endpoint, bounded, { path, query, answer, pageId }, deadline);
-      items.push(...page.items);
-      pageId = page.next_page_id ?? undefined;
-      if (pageId === undefined || seen.has(pageId) || isEnough(page.items)) break;
-      seen.add(pageId);
+    try {
+      while (seen.size < maxPages) {
+        const page = await this.#page(endpoint, deadline, { path, query, answer, pageId });
+        items.push(...page.items);
+        pageId = page.next_page_id ?? undefined;
+        if (pageId === undefined || seen.has(pageId) || isEnough(page.items)) break;
+        seen.add(pageId);
+      }
+    } finally {
+      deadline.end();
     }
     return items;
   }
@@ -73,17 +77,16 @@ export class OpenHandsApi {
 
   async #page<T>(
     endpoint: AgentEndpoint,
-    options: AgentCallOptions,
+    deadline: Deadline,
     {
       path,
       query,
       answer,
       pageId,
     }: { path: string; query: NonNullable<Call<T>['query']>; answer: z.ZodType<Page<T>>; pageId: string | undefined },
-    deadline: AbortSignal,
   ): Promise<Page<T>> {
     try {
-      const { body } = await this.call(endpoint, options, {
+      const { body } = await this.call(endpoint, deadline, {
         method: 'GET',
         path,
         query: { ...query, ...(pageId === undefined ? {} : { page_id: pageId }) },
@@ -93,7 +96,7 @@ export class OpenHandsApi {
       return body;
     } catch (error) {
       // By the deadline of all pages, and not by whoever called.
-      const late = error instanceof AgentError && error.code === 'aborted' && deadline.aborted;
+      const late = error instanceof AgentError && error.code === 'aborted' && deadline.hasPassed;
       throw late ? new AgentError('timeout', `The agent did not answer within ${this.#timeoutMs / 1000} s.`, { cause: error }) : error;
     }
   }

@@ -16,7 +16,7 @@ import type {
 } from './agent.ts';
 import type { ExecutionStatus } from '../resources/conversation.ts';
 import { AgentError } from './errors.ts';
-import type { AgentAnswer } from './http.ts';
+import type { AgentAnswer, KeepAlive } from './http.ts';
 import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';
 import { lastFailure } from './openhands-failures.ts';
 import {
@@ -45,8 +45,8 @@ export interface OpenHandsClientOptions {
   readonly commandSlackMs?: number;
   /** Milliseconds to connect, 3000 by default. */
   readonly connectTimeoutMs?: number;
-  /** Milliseconds that an idle connection is kept, 3000 by default: less than the agent keeps it. */
-  readonly keepAliveMs?: number;
+  /** How long idle connections are kept; `defaultKeepAlive` by default. */
+  readonly keepAlive?: KeepAlive;
   /** Milliseconds on any clock that does not jump. */
   readonly monotonic?: () => number;
 }
@@ -79,10 +79,10 @@ export class OpenHandsClient implements AgentClient {
     createTimeoutMs = 30_000,
     commandSlackMs = 5000,
     connectTimeoutMs = 3000,
-    keepAliveMs,
+    keepAlive,
     monotonic = () => performance.now(),
   }: OpenHandsClientOptions = {}) {
-    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs, keepAliveMs });
+    this.#api = new OpenHandsApi({ timeoutMs, connectTimeoutMs, keepAlive });
     this.#timeoutMs = timeoutMs;
     this.#slowTimeoutMs = slowTimeoutMs;
     this.#createTimeoutMs = createTimeoutMs;

@@ -46,8 +46,10 @@ export class HostileAgent {
 
   /** Says this, and closes the connection or waits. */
   answerWith(text: string, end = true): void {
+    // Once for all connections: whoever measures memory measures its own.
+    const bytes = Buffer.from(text, 'latin1');
     this.say = (socket) => {
-      socket.write(Buffer.from(text, 'latin1'));
+      socket.write(bytes);
       if (end) socket.end();
     };
   }

@@ -1,7 +1,7 @@
 import { AgentError } from '../../../src/agent/errors.ts';
-import { defaultKeepAliveMs } from '../../../src/agent/http.ts';
+import { defaultKeepAlive, type KeepAlive } from '../../../src/agent/http.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
-import { conversationId, conversationInfo, conversationPath, fakeAgent, type FakeAnswer } from './fake-agent.ts';
+import { conversationId, conversationInfo, conversationPath, fakeAgent, type FakeAgent, type FakeAnswer } from './fake-agent.ts';
 
 /**
  * What openhands-agent-server 1.58 does that a client does not expect. What is not tested here, is there:
@@ -54,29 +54,62 @@ describe('what takes as long as a tool call', () => {
 });
 
 describe('idle connections', () => {
-  it('are kept for less than the agent keeps them', () => {
-    expect(defaultKeepAliveMs).toBeLessThan(5000 - 1000);
+  interface Idling {
+    readonly keepAlive: KeepAlive;
+    readonly pausesMs: readonly number[];
+    /** What the agent says of itself. */
+    readonly promise?: string;
+    readonly idleCloseMs?: number;
+  }
+  const calls = {
+    read: (client: OpenHandsClient, { endpoint }: FakeAgent) => client.conversation(endpoint, conversationId),
+    write: (client: OpenHandsClient, { endpoint }: FakeAgent) => client.run(endpoint, conversationId),
+  };
+
+  /** One call after each pause: which of them, after the first, came over the connection of the one before. */
+  const reuse = async (call: keyof typeof calls, { keepAlive, pausesMs, promise = '', idleCloseMs }: Idling) => {
+    const idling = new OpenHandsClient({ keepAlive });
+    const headers = { 'keep-alive': promise };
+    await using agent = await fakeAgent(
+      { [`POST ${conversationPath}/run`]: { ...ok, headers }, [`GET ${conversationPath}`]: { body: conversationInfo(), headers } },
+      idleCloseMs === undefined ? {} : { idleCloseMs },
+    );
+    const outcomes: unknown[] = [];
+    for (const pauseMs of pausesMs) {
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      outcomes.push(await outcomeOf(calls[call](idling, agent)));
+    }
+    await idling.close();
+    expect(outcomes.filter((outcome) => typeof outcome === 'string')).toEqual([]);
+    const connections = agent.requests.map(({ connection }) => connection);
+    return connections.slice(1).map((connection, index) => connection === connections[index]);
+  };
+
+  it('are kept for less than the agent keeps them; those of reads over the time between two looks', () => {
+    expect(defaultKeepAlive.writesMs).toBeLessThan(5000 - 1000);
+    expect(defaultKeepAlive.readsMs).toBeLessThan(5000);
+    expect(defaultKeepAlive.readsMs).toBeGreaterThan(4000);
   });
 
   it.each([
     ['', ''],
     [', also where the agent promises otherwise', 'timeout=600'],
-  ])('are not used once the agent may be closing them%s', async (_name, promise) => {
-    // Everything ten times as fast: 300 ms of 500 ms, instead of 3 s of 5 s.
-    const quick = new OpenHandsClient({ keepAliveMs: 300 });
-    await using agent = await fakeAgent(
-      { [`POST ${conversationPath}/run`]: { ...ok, headers: { 'keep-alive': promise } } },
-      { idleCloseMs: 500 },
-    );
-    const outcomes: unknown[] = [];
-    for (const pauseMs of [0, 0, 490, 500, 510, 600]) {
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      outcomes.push(await outcomeOf(quick.run(agent.endpoint, conversationId)));
-    }
-    expect(outcomes).toEqual(outcomes.map(() => undefined));
-    const connections = agent.requests.map(({ connection }) => connection);
-    expect(connections.slice(1).map((connection, index) => connection === connections[index])).toEqual([true, false, false, false, false]);
-    await quick.close();
+  ])('are not used once the agent may be closing them%s', async (_, promise) => {
+    // Everything ten times as fast as it is.
+    const keepAlive = { readsMs: defaultKeepAlive.readsMs / 10, writesMs: defaultKeepAlive.writesMs / 10 };
+    const idling = { keepAlive, promise, pausesMs: [0, 0, 490, 500, 510, 600], idleCloseMs: 500 };
+    expect(await reuse('write', idling)).toEqual([true, false, false, false, false]);
+    expect(await reuse('read', idling)).toEqual([true, false, false, false, false]);
+  });
+
+  it('are given up by writes sooner than by reads, which are repeated', async () => {
+    const idling = { keepAlive: { readsMs: 60_000, writesMs: 50 }, pausesMs: [0, 200, 200] };
+    expect(await reuse('write', idling)).toEqual([false, false]);
+    expect(await reuse('read', idling)).toEqual([true, true]);
+  });
+
+  it('are not kept where the agent says that it closes them sooner than that', async () => {
+    expect(await reuse('write', { keepAlive: defaultKeepAlive, pausesMs: [0, 0, 0], promise: 'timeout=1' })).toEqual([false, false]);
   });
 });
 
