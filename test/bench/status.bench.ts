@@ -19,7 +19,7 @@ const runs = Number(process.env['RUNS'] ?? 200);
 const changes = 60;
 const betweenChangesMs = 400;
 /** Until the operator asks as rarely as it ever does, and has written what could wait. */
-const calmMs = 40_000;
+const calmMs = 80_000;
 const quietMs = 30_000;
 const clockTicksPerSecond = 100;
 /** Of a process of the reference agent, with the shell of its run. */

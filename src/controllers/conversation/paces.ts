@@ -19,12 +19,16 @@ export interface Seen {
   /** What was looked at: another container, or another word of its owner, is looked at at once. */
   readonly subject: string;
   readonly sandboxUid: string;
+  /** The container: that one was heard says nothing of the next. */
+  readonly agent: string;
   /** What is stored of it now. */
   readonly status: ConversationStatus;
   /** By the agent's own word, which may not count yet. */
   readonly runs: boolean;
   /** It differs from what was known. */
   readonly changed: boolean;
+  /** … in what agents send webhooks of. */
+  readonly telling: boolean;
   /** What has to be done again sooner than the cadence says. */
   readonly againAfterMs?: number | undefined;
   readonly mostMs?: number | undefined;
@@ -32,6 +36,9 @@ export interface Seen {
 
 interface Pace {
   subject: string;
+  agent: string;
+  /** Its webhooks come: a hint has, and since then nothing has changed without one. */
+  heard: boolean;
   changedAt: number;
   lookedAt: number;
   dueAt: number;
@@ -68,6 +75,7 @@ export class Paces {
     const pace = this.#paces.get(key);
     if (pace === undefined) return undefined;
     const now = this.#clock.monotonic();
+    pace.heard = true;
     if (pace.hint === undefined) {
       const { budget, dueAt, attentive } = spend(pace.budget, now);
       pace.budget = budget;
@@ -81,11 +89,14 @@ export class Paces {
   }
 
   /** Afterwards the time of the next look is known. Returns the milliseconds until then. */
-  looked(key: string, { beganAt, subject, sandboxUid, status, runs, changed, againAfterMs = Infinity, mostMs }: Seen): number {
+  looked(key: string, seen: Seen): number {
+    const { beganAt, subject, sandboxUid, agent, status, runs, changed, telling, againAfterMs = Infinity, mostMs } = seen;
     const now = this.#clock.monotonic();
     const known = this.#paces.get(key);
     const pace: Pace = known ?? {
       subject,
+      agent,
+      heard: false,
       changedAt: -Infinity,
       lookedAt: beganAt,
       dueAt: now,
@@ -94,11 +105,14 @@ export class Paces {
       hint: undefined,
     };
     if (changed) pace.changedAt = now;
+    const expected = pace.hint !== undefined || now < pace.attentiveUntil;
+    if (agent !== pace.agent || (telling && !expected)) pace.heard = false;
     if (pace.hint !== undefined && pace.hint.at <= beganAt) pace.hint = undefined;
     const attentive = now < pace.attentiveUntil || isFresh(status, this.#clock.now());
     const executionStatus = runs ? 'running' : status.executionStatus;
-    const interval = intervalMs({ executionStatus, quietMs: now - pace.changedAt, attentive, mostMs });
+    const interval = intervalMs({ executionStatus, quietMs: now - pace.changedAt, attentive, heard: pace.heard, mostMs });
     pace.subject = subject;
+    pace.agent = agent;
     pace.lookedAt = beganAt;
     pace.dueAt = Math.min(now + againAfterMs, attentive ? now + interval : nextOnGrid(now, interval, phaseOf(sandboxUid)));
     this.#paces.set(key, pace);

@@ -4,7 +4,7 @@ import type { ConversationStatus, ExecutionStatus } from '../../resources/conver
 
 /**
  * How long between two looks at the least and at the most. A run is looked at often enough that a change is known within 5 s
- * although no webhook comes; what stands is told by webhooks, and found by itself sooner or later.
+ * although no webhook comes; what stands is told by webhooks, and found by itself sooner or later, as is a run whose agent is heard.
  */
 const intervals: Readonly<Record<ExecutionStatus, { readonly leastMs: number; readonly mostMs: number }>> = {
   running: { leastMs: 500, mostMs: 4_000 },
@@ -15,6 +15,8 @@ const intervals: Readonly<Record<ExecutionStatus, { readonly leastMs: number; re
   error: { leastMs: 16_000, mostMs: 64_000 },
   stuck: { leastMs: 16_000, mostMs: 64_000 },
 };
+/** Where agents have been heard, a look only finds what a lost webhook would have told. */
+const mostForHeardMs = 16_000;
 /** The interval grows with the time for which nothing has changed: to a quarter of it. */
 const shareOfQuiet = 4;
 const attentiveIntervalMs = 500;
@@ -29,15 +31,18 @@ export interface Quiet {
   readonly quietMs: number;
   /** Something has just been said to the agent, or by it. */
   readonly attentive: boolean;
+  /** The agent's webhooks have come so far. */
+  readonly heard: boolean;
   /** No longer than this, whatever the status: an agent's idle time has to be known better than its limit. */
   readonly mostMs?: number | undefined;
 }
 
 /** Until the next look: a power of two times the least, so that the looks at all conversations of a sandbox fall together. */
-export function intervalMs({ executionStatus = 'error', quietMs, attentive, mostMs = Infinity }: Quiet): number {
+export function intervalMs({ executionStatus = 'error', quietMs, attentive, heard, mostMs = Infinity }: Quiet): number {
   const range = intervals[executionStatus];
+  const longestMs = heard ? Math.max(range.mostMs, mostForHeardMs) : range.mostMs;
   let interval = range.leastMs;
-  while (interval * 2 <= Math.min(range.mostMs, quietMs / shareOfQuiet)) interval *= 2;
+  while (interval * 2 <= Math.min(longestMs, quietMs / shareOfQuiet)) interval *= 2;
   while (interval > mostMs && interval > attentiveIntervalMs) interval /= 2;
   return attentive ? Math.min(interval, attentiveIntervalMs) : interval;
 }

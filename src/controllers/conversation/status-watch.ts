@@ -109,13 +109,16 @@ export class StatusWatch {
     const { metadata, spec } = look.sandbox;
     const idleTimeout = this.#templates.get(metadata.namespace, spec.templateName)?.spec.idleTimeout;
     const { before, status, againAfterMs = Infinity } = change;
+    const telling = before.executionStatus !== status.executionStatus;
     return this.#paces.looked(key, {
       beganAt: look.beganAt,
       subject: look.subject,
       sandboxUid: metadata.uid,
+      agent: look.asked.agent,
       status,
       runs: look.state?.executionStatus === 'running',
-      changed: before.executionStatus !== status.executionStatus || before.title !== status.title,
+      changed: telling || before.title !== status.title,
+      telling,
       againAfterMs: Math.min(againAfterMs, this.#softWrites.waitMs(key)),
       mostMs: Math.min(this.#mostPollMs, mostForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)) ?? Infinity),
     });

@@ -10,9 +10,11 @@ function setUp() {
         beganAt: clock.monotonic(),
         subject: 's',
         sandboxUid: 'u',
+        agent: 'c',
         status: { executionStatus: 'finished' },
         runs: false,
         changed: false,
+        telling: false,
       },
       ...seen,
     });
@@ -100,6 +102,62 @@ describe('Paces', () => {
     }
     expect(looks).toBeGreaterThan(45);
     expect(looks).toBeLessThan(75);
+  });
+
+  describe('a run that has been the same for minutes', () => {
+    const run: Partial<Seen> = { status: { executionStatus: 'running' }, runs: true };
+    /** The interval after ten more minutes; the first look after a change may come sooner. */
+    const later = async ({ clock, look }: Pick<ReturnType<typeof setUp>, 'clock' | 'look'>, seen = run) => {
+      await clock.advance(600_000);
+      await clock.advance(look(seen));
+      return look(seen);
+    };
+    const afterMinutes = async (hints: boolean) => {
+      const { clock, paces, look } = setUp();
+      look(run);
+      if (hints) paces.hint('a');
+      for (let passed = 0; passed < 600_000;) {
+        const waitMs = look(run);
+        await clock.advance(waitMs);
+        passed += waitMs;
+      }
+      return { clock, paces, look };
+    };
+
+    it('is looked at every 4 s where its agent was never heard', async () => {
+      expect((await afterMinutes(false)).look(run)).toBe(4_000);
+    });
+
+    it('is looked at every 16 s where it was', async () => {
+      expect((await afterMinutes(true)).look(run)).toBe(16_000);
+    });
+
+    it('is looked at more often again once something has changed of which its agent said nothing', async () => {
+      const at = await afterMinutes(true);
+      at.look({ ...run, changed: true, telling: true });
+      expect(await later(at)).toBe(4_000);
+    });
+
+    it('is not when the agent did say so', async () => {
+      const at = await afterMinutes(true);
+      await at.clock.advance(5_000);
+      at.paces.hint('a');
+      at.look({ ...run, changed: true, telling: true });
+      expect(await later(at)).toBe(16_000);
+    });
+
+    it('is not when only the title has changed, which comes without a word', async () => {
+      const at = await afterMinutes(true);
+      at.look({ ...run, changed: true });
+      expect(await later(at)).toBe(16_000);
+    });
+
+    it('is looked at more often again in the next container', async () => {
+      const at = await afterMinutes(true);
+      const next = { ...run, agent: 'another' };
+      at.look(next);
+      expect(await later(at, next)).toBe(4_000);
+    });
   });
 
   it('forgets', () => {

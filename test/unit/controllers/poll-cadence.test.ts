@@ -18,6 +18,9 @@ describe('how long until the next look', () => {
     ['a run in which something has just changed: half a second', { executionStatus: 'running', quietMs: 0 }, 500],
     ['a run that has been the same for 10 s: longer', { executionStatus: 'running', quietMs: 10_000 }, 2_000],
     ['a run that has been the same for an hour: 4 s, so that a change is known within 5', { executionStatus: 'running' }, 4_000],
+    ['… and longer where its agent is heard', { executionStatus: 'running', heard: true }, 16_000],
+    ['… but not where a limit says so', { executionStatus: 'running', heard: true, mostMs: 4_000 }, 4_000],
+    ['… and no sooner where it stands', { executionStatus: 'idle', heard: true }, 64_000],
     ['one that has just finished: not soon', { executionStatus: 'finished', quietMs: 0 }, 16_000],
     ['one that has been idle for an hour: a minute', { executionStatus: 'idle' }, 64_000],
     ['one that waits for a person: sooner than an idle one', { executionStatus: 'waiting_for_confirmation' }, 16_000],
@@ -28,14 +31,14 @@ describe('how long until the next look', () => {
     ['one whose agent says what nobody knows', { executionStatus: undefined }, 64_000],
   ];
   it.each(cases)('%s', (_, quiet, expected) => {
-    expect(intervalMs({ executionStatus: 'running', quietMs: 3_600_000, attentive: false, ...quiet })).toBe(expected);
+    expect(intervalMs({ executionStatus: 'running', quietMs: 3_600_000, attentive: false, heard: false, ...quiet })).toBe(expected);
   });
 
   it('no status has an interval beyond a minute, nor one below half a second, and it never shrinks with quiet', () => {
     for (const executionStatus of executionStatuses) {
       let before = 0;
       for (let quietMs = 0; quietMs < 1_000_000; quietMs += 777) {
-        const interval = intervalMs({ executionStatus, quietMs, attentive: false });
+        const interval = intervalMs({ executionStatus, quietMs, attentive: false, heard: false });
         expect(interval).toBeGreaterThanOrEqual(Math.max(500, before));
         expect(interval).toBeLessThanOrEqual(64_000);
         before = interval;
