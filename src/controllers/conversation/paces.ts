@@ -47,6 +47,9 @@ interface Pace {
   hint: { readonly at: number; readonly dueAt: number } | undefined;
 }
 
+/** Between an agent's status and what it stores along with it. */
+const settleMs = 500;
+
 /**
  * When each conversation is due for a look. Kept in memory alone: a process that does not know looks at once. A hint changes
  * nothing but the time of the next look, and only so often.
@@ -107,6 +110,8 @@ export class Paces {
     if (changed) pace.changedAt = now;
     const expected = pace.hint !== undefined || now < pace.attentiveUntil;
     if (agent !== pace.agent || (telling && !expected)) pace.heard = false;
+    // What was said is found; once more for what may have lagged behind it.
+    if (telling) pace.attentiveUntil = Math.min(pace.attentiveUntil, now + settleMs);
     if (pace.hint !== undefined && pace.hint.at <= beganAt) pace.hint = undefined;
     const attentive = now < pace.attentiveUntil || isFresh(status, this.#clock.now());
     const executionStatus = runs ? 'running' : status.executionStatus;

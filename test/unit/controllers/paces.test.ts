@@ -89,6 +89,16 @@ describe('Paces', () => {
     expect((waits[4] ?? 0) + (waits[5] ?? 0)).toBeGreaterThan(8_000);
   });
 
+  it('once the change is found it is looked at once more, and no longer', async () => {
+    const { clock, paces, look } = setUp();
+    look({ status: { executionStatus: 'running' }, runs: true });
+    await clock.advance(5_000);
+    paces.hint('a');
+    expect(look({ changed: true, telling: true })).toBe(500);
+    await clock.advance(500);
+    expect(look()).toBeGreaterThan(500);
+  });
+
   it('an agent that hints all the time is asked once in two seconds', async () => {
     const { clock, paces, look } = setUp();
     look();
