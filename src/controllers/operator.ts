@@ -53,7 +53,7 @@ export interface OperatorOptions {
 }
 
 /** Long calls to agents hold a worker each, so there are many. */
-const workers = { conversation: 64, status: 512, sandbox: 32, admission: 1, quota: 1, template: 2 } as const;
+const workers = { conversation: 128, status: 512, sandbox: 32, admission: 1, quota: 1, template: 2 } as const;
 /** What a quota says is written so long after a change, for all that come meanwhile. */
 const quotaStatusDelayMs = 500;
 

@@ -195,6 +195,10 @@ export const conversationStatusSchema = z.object({
       told: z.int().min(0).meta({ description: 'Up to which number of spec.messages the agent has been told.' }),
       toldAt: timestamp().optional().meta({ description: 'When it was last told something that makes it work.' }),
       runPending: z.boolean().optional().meta({ description: 'It has stored the last message, and has yet to begin to work on it.' }),
+      stood: z
+        .enum(['paused', 'error'])
+        .optional()
+        .meta({ description: 'What the agent was when it stored that, and stays until it begins.' }),
       sending: z
         .object({
           number: z.int().min(1),

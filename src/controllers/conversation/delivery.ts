@@ -134,7 +134,7 @@ export class Delivery {
       // To an agent that waits for a confirmation it would be one: the pending step would be taken.
       const held = addressee.state.executionStatus === 'waiting_for_confirmation';
       const { started } = await agent.sendMessage(endpoint, id, { role, content, run: run && !held }, { signal: patience.signal });
-      addressee.status = withTold(addressee.status, message, { started, now: isoTime(clock) });
+      addressee.status = withTold(addressee.status, message, { started, now: isoTime(clock), was: addressee.state.executionStatus });
       return true;
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;

@@ -1,5 +1,5 @@
 import type { AgentConversation, AgentUserMessage } from '../../agent/agent.ts';
-import type { ConversationStatus, LaterMessage, MessageState } from '../../resources/conversation.ts';
+import type { ConversationStatus, ExecutionStatus, LaterMessage, MessageState } from '../../resources/conversation.ts';
 import { withRunAsked } from './continuation.ts';
 import { newsOf } from './execution.ts';
 
@@ -118,15 +118,23 @@ export const withNothingSent = (status: ConversationStatus): ConversationStatus 
   messages: withoutSending(status.messages),
 });
 
-/** The agent has stored it. `started`: and works on it, or does so by itself. */
-export function withTold(
-  status: ConversationStatus,
-  message: LaterMessage,
-  { started, now }: { started: boolean; now: string },
-): ConversationStatus {
+export interface Told {
+  /** It works on it, or does so by itself. */
+  readonly started: boolean;
+  readonly now: string;
+  /** What it was a moment before; undefined: nobody knows. */
+  readonly was?: ExecutionStatus | undefined;
+}
+
+/** The agent has stored it. */
+export function withTold(status: ConversationStatus, message: LaterMessage, { started, now, was }: Told): ConversationStatus {
   const told = { ...withoutSending(status.messages), told: message.number };
   if (!message.run) return { ...status, messages: told };
-  if (!started) return { ...status, messages: { ...told, runPending: true, toldAt: now } };
+  if (!started) {
+    const { stood: _, ...pending } = { ...told, runPending: true, toldAt: now };
+    // A message makes the agent idle, but for these two.
+    return { ...status, messages: was === 'paused' || was === 'error' ? { ...pending, stood: was } : pending };
+  }
   return withRunAsked(withoutRunPending({ ...status, messages: { ...told, toldAt: now } }), now);
 }
 
@@ -163,15 +171,15 @@ export function sinceMessage(
 /** Whether the agent has to be told to begin with what it has stored; `later`: it is too early to know. */
 export function runOf({ messages }: ConversationStatus, { executionStatus }: AgentConversation, nowMs: number): 'run' | 'later' | 'none' {
   if (messages?.runPending !== true) return 'none';
-  if (executionStatus === 'idle') return 'run';
+  if (executionStatus === 'idle' || executionStatus === messages.stood) return 'run';
   // To be told to run would be a confirmation. Once that is given it runs by itself, and once it is refused it is idle.
   if (executionStatus === 'waiting_for_confirmation') return 'later';
-  // Only what has just been stored is `idle`. Anything else has happened since, and may be what somebody wants.
+  // Only what has just been stored is `idle`, or what it was before. Anything else has happened since, and may be what somebody wants.
   return isYoung(messages, nowMs) ? 'later' : 'none';
 }
 
 export function withoutRunPending(status: ConversationStatus): ConversationStatus {
   if (status.messages?.runPending === undefined) return status;
-  const { runPending: _runPending, ...messages } = status.messages;
+  const { runPending: _runPending, stood: _stood, ...messages } = status.messages;
   return { ...status, messages };
 }

@@ -37,7 +37,7 @@ import { Runs } from './runs.ts';
 import { findSandbox } from './sandbox-of.ts';
 import { Scope } from './scope.ts';
 import { StatusWatch } from './status-watch.ts';
-import { StartFailure, stageMs, withFailure, withTransition } from './start.ts';
+import { StartFailure, retryAfterMs, stageMs, withFailure, withTransition } from './start.ts';
 import { StartSteps } from './start-steps.ts';
 
 export interface ConversationReconcilerOptions {
@@ -73,7 +73,6 @@ const defaultLimits: PreparationLimits = { cloneTimeoutSeconds: 600, setupTimeou
 const beginMs = 1_000;
 /** Between two looks for a sandbox that no cache shows. */
 const unwatchedMs = 5_000;
-const retryMs = 1_000;
 
 /** What is gone stays so: a cache that shows it is behind. */
 const isSandboxGone = ({ sandboxStatus, sandboxUID }: ConversationStatus): boolean =>
@@ -126,6 +125,8 @@ export class ConversationReconciler {
       this.#keyRotation.forget(namespace, name);
       return undefined;
     }
+    const { clock } = this.#options;
+    const beganAt = clock.monotonic();
     const scope = new Scope(conversation);
     let requeueAfterMs: number | undefined;
     try {
@@ -135,7 +136,7 @@ export class ConversationReconciler {
         this.#fail(scope, error);
       } else if (error instanceof AgentError && !signal.aborted) {
         this.#options.logger.debug('agent call failed', { conversation: name, code: error.code, error });
-        requeueAfterMs = scope.look === undefined ? retryMs : this.#watch.failed(scope.look, error);
+        requeueAfterMs = scope.look === undefined ? retryAfterMs(clock.monotonic() - beganAt) : this.#watch.failed(scope.look, error);
         scope.look = undefined;
       } else {
         throw error;

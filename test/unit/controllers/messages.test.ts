@@ -9,6 +9,7 @@ import {
   withRefused,
   withSending,
   withTold,
+  withoutRunPending,
   type Doubt,
   type Sending,
 } from '../../../src/controllers/conversation/messages.ts';
@@ -157,6 +158,21 @@ describe('the status after a message', () => {
     const status = withTold({}, aMessage(1, 'x'), { started: false, now: noon });
     expect(runOf(status, agentSays(says), noonMs + ms)).toBe(expected);
     expect(runOf({}, agentSays(says), noonMs + ms)).toBe('none');
+  });
+
+  it.each<[string, ExecutionStatus, ExecutionStatus, 'run' | 'none']>([
+    ['was paused and is', 'paused', 'paused', 'run'],
+    ['had failed and still shows that', 'error', 'error', 'run'],
+    ['was idle and is paused: that is what somebody wants', 'idle', 'paused', 'none'],
+    ['was finished, which a message ends', 'finished', 'finished', 'none'],
+    ['was paused and has failed since', 'paused', 'error', 'none'],
+  ])('a run that an agent had no room for begins later: one that %s', (_, was, says, expected) => {
+    const status = withTold({}, aMessage(1, 'x'), { started: false, now: noon, was });
+    expect(runOf(status, agentSays(says), noonMs + 60_000)).toBe(expected);
+    expect(withoutRunPending(status).messages).toEqual({ told: 1, toldAt: noon });
+    // The next message says anew what it was.
+    const next = withTold(status, aMessage(2, 'y'), { started: false, now: noon, was: 'idle' });
+    expect(next.messages).toEqual({ told: 2, toldAt: noon, runPending: true });
   });
 
   it('keeps the mark of one message until it is known what became of it', () => {
