@@ -2,7 +2,7 @@ import type { Clock } from '../kube/clock.ts';
 
 export interface AgentSilenceOptions {
   readonly clock: Clock;
-  /** An agent has not answered for so long, in milliseconds. Default 60,000: a busy one stalls for seconds. */
+  /** Nothing has been answered for so long, in milliseconds. Default 60,000: a busy one stalls for seconds. */
   readonly boundMs?: number;
 }
 
@@ -13,13 +13,13 @@ interface Silence {
 }
 
 /**
- * Which agents have been asked again and again and have not answered. Kept by whoever asks them, for whoever says what their
- * sandboxes are. Of this process alone: another one asks anew.
+ * Who has been asked again and again and has not answered: agents, by the uid of their sandbox, or conversations of whom agents say
+ * nothing that can be understood. Kept by whoever asks, for whoever says what they are. Of this process alone: another one asks anew.
  */
 export class AgentSilence {
   readonly #clock: Clock;
   readonly #boundMs: number;
-  /** By the uid of the sandbox. */
+  /** By uid. */
   readonly #silent = new Map<string, Silence>();
 
   constructor({ clock, boundMs = 60_000 }: AgentSilenceOptions) {
@@ -28,21 +28,21 @@ export class AgentSilence {
   }
 
   /** Returns whether it is to be told now, once. */
-  failed(sandboxUid: string): boolean {
-    const silence = this.#silent.get(sandboxUid) ?? { since: this.#clock.monotonic(), told: false };
-    this.#silent.set(sandboxUid, silence);
-    if (silence.told || !this.isSilent(sandboxUid)) return false;
+  failed(uid: string): boolean {
+    const silence = this.#silent.get(uid) ?? { since: this.#clock.monotonic(), told: false };
+    this.#silent.set(uid, silence);
+    if (silence.told || !this.isSilent(uid)) return false;
     silence.told = true;
     return true;
   }
 
   /** It has answered, or there is nobody to ask any more. */
-  over(sandboxUid: string): void {
-    this.#silent.delete(sandboxUid);
+  over(uid: string): void {
+    this.#silent.delete(uid);
   }
 
-  isSilent(sandboxUid: string): boolean {
-    const silence = this.#silent.get(sandboxUid);
+  isSilent(uid: string): boolean {
+    const silence = this.#silent.get(uid);
     return silence !== undefined && this.#clock.monotonic() - silence.since >= this.#boundMs;
   }
 }

@@ -17,7 +17,7 @@ export interface Asked {
   readonly agent: string;
 }
 
-type Answers = ReadonlyMap<string, AgentConversation | undefined>;
+type Answers = ReadonlyMap<string, AgentConversation | AgentError | undefined>;
 
 interface Batch {
   readonly ids: Set<string>;
@@ -27,6 +27,13 @@ interface Batch {
 /** Those who are due at the same time ask together. */
 const gatherMs = 5;
 const mostAtOnce = 20;
+/** One that can't be read among others that can: it may have grown too large, and does not shrink. */
+const unreadableMs = 15_000;
+
+/** What the agent has said of this one conversation, or not said: it tells nothing of the others. */
+const isOfOne = (error: unknown): error is AgentError =>
+  error instanceof AgentError &&
+  (error.code === 'malformed' || error.code === 'refused' || error.code === 'not-found' || error.code === 'failed');
 
 /** Asks agents for conversations: once for all those of a sandbox that are due together. */
 export class AgentLooks {
@@ -48,7 +55,9 @@ export class AgentLooks {
     batch.ids.add(id);
     if (batch.ids.size >= mostAtOnce) this.#gathering.delete(asked.agent);
     const polled = await batch.answers;
-    return 'answer' in polled ? { answer: polled.answer.get(id), beganAt: polled.beganAt } : polled;
+    if (!('answer' in polled)) return polled;
+    const answer = polled.answer.get(id);
+    return answer instanceof AgentError ? { laterMs: unreadableMs, error: answer } : { answer, beganAt: polled.beganAt };
   }
 
   /** Whether it did not answer at all when it was last asked. */
@@ -85,11 +94,23 @@ export class AgentLooks {
         return new Map(ids.map((id, index) => [id, all[index]]));
       } catch (error) {
         // One that is too large, or is none at all, must not hide the others.
-        if (!(error instanceof AgentError && ['malformed', 'refused', 'not-found'].includes(error.code))) throw error;
+        if (!isOfOne(error)) throw error;
       }
     }
-    const answers = new Map<string, AgentConversation | undefined>();
-    for (const id of ids) answers.set(id, await this.#agent.conversation(endpoint, id, { signal }));
+    const answers = new Map<string, AgentConversation | AgentError | undefined>();
+    for (const id of ids) answers.set(id, await this.#askOne(endpoint, id, signal));
+    const [first] = answers.values();
+    // Not one of them: it is the agent that can't be understood.
+    if (first instanceof AgentError && [...answers.values()].every((answer) => answer instanceof AgentError)) throw first;
     return answers;
+  }
+
+  async #askOne(endpoint: AgentEndpoint, id: string, signal: AbortSignal): Promise<AgentConversation | AgentError | undefined> {
+    try {
+      return await this.#agent.conversation(endpoint, id, { signal });
+    } catch (error) {
+      if (isOfOne(error)) return error;
+      throw error;
+    }
   }
 }

@@ -29,6 +29,14 @@ const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.conti
 
 const unheard = 'Its agent does not answer, so it is not known whether its run goes on. That is told as soon as it answers.';
 
+/** Whether its run goes on is not known any more: what its agent says of it can't be understood, `why` says it. */
+export function withRunUnknown(status: ConversationStatus, sandbox: Sandbox, why: string, now: string): ConversationStatus {
+  if (status.executionStatus !== 'running') return status;
+  const interruption = interruptedAnew(status.interruption, whyCut(status.agentRun, sandbox.status ?? {}), now);
+  const executionDetail = `What its agent says can not be understood, so it is not known whether its run goes on: ${why}`;
+  return { ...status, executionStatus: 'paused', executionDetail: executionDetail.slice(0, 2048), interruption };
+}
+
 /**
  * The status of a conversation whose sandbox can't be asked: a run that was under way is now interrupted, and remembered with the
  * reason, because that decides whether it goes on by itself later.

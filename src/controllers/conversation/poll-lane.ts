@@ -14,8 +14,15 @@ export interface PollLaneOptions {
   readonly slow?: number;
 }
 
-/** `laterMs`: there is no answer, and when to ask again. */
-export type Polled<T> = { readonly answer: T; readonly beganAt: number } | { readonly laterMs: number };
+/** There is no answer. */
+export interface Later {
+  /** When to ask again. */
+  readonly laterMs: number;
+  /** What came instead; absent: nobody has been asked. */
+  readonly error?: AgentError;
+}
+
+export type Polled<T> = { readonly answer: T; readonly beganAt: number } | Later;
 
 interface Trouble {
   readonly failures: number;
@@ -123,7 +130,7 @@ export class PollLane {
       return { answer, beganAt };
     } catch (error) {
       if (!(error instanceof AgentError) || outer.aborted) throw error;
-      return { laterMs: this.failed(agent, error) };
+      return { laterMs: this.failed(agent, error), error };
     } finally {
       patience.cancel();
     }

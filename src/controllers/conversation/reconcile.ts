@@ -27,7 +27,7 @@ import type { AgentSilence } from '../agent-silence.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
 import { withRunAsked } from './continuation.ts';
-import { withSandboxAway } from './execution.ts';
+import { withRunUnknown, withSandboxAway } from './execution.ts';
 import { KeyRotation } from './key-rotation.ts';
 import { runOf, withFirstMessage, withoutRunPending } from './messages.ts';
 import { StartPipeline, type PreparationLimits } from './pipeline.ts';
@@ -193,10 +193,11 @@ export class ConversationReconciler {
     const endpoint = agentEndpointOf(scope.sandbox, keys);
     if (endpoint === undefined) return undefined;
     const look = await this.#watch.look(scope.stored, scope.sandbox, endpoint, signal);
-    if (typeof look === 'number') {
-      const unheard = this.#watch.isSilent(scope.sandbox, endpoint) && this.#options.silence.failed(scope.sandbox.metadata.uid);
-      if (unheard) this.#options.onSilent(scope.sandbox);
-      return look;
+    if ('laterMs' in look) {
+      const silent = this.#watch.isSilent(scope.sandbox, endpoint);
+      if (silent && this.#options.silence.failed(scope.sandbox.metadata.uid)) this.#options.onSilent(scope.sandbox);
+      if (!silent && look.error !== undefined) await this.#notUnderstood(scope, scope.sandbox, look.error);
+      return look.laterMs;
     }
     this.#options.silence.over(scope.sandbox.metadata.uid);
     scope.look = look;
@@ -218,10 +219,26 @@ export class ConversationReconciler {
       shown: (text: string) => this.#configurations.shown(text, scope.stored),
       beforeItGoesOn: () => this.#keyRotation.look({ ...scope.stored, status: scope.status }, state, endpoint, signal),
     };
-    const soon = await this.#runs.follow(runScope, state, signal);
+    const before = scope.status;
+    let soon: number | undefined;
+    try {
+      soon = await this.#runs.follow(runScope, state, signal);
+    } catch (error) {
+      // Half of what it says is as good as nothing.
+      if (error instanceof AgentError && scope.status === before) await this.#notUnderstood(scope, sandbox, error);
+      throw error;
+    }
+    this.#watch.understood(scope.stored.metadata);
     const again = await this.#talk(scope, state, endpoint, signal);
     scope.againAfterMs = soon === undefined ? again : Math.min(soon, again ?? soon);
     return undefined;
+  }
+
+  /** Once that has lasted, a run is not said to go on any more. */
+  async #notUnderstood(scope: Scope, sandbox: Sandbox, error: AgentError): Promise<void> {
+    if (!this.#watch.misunderstood(scope.stored.metadata)) return;
+    const why = await this.#configurations.shown(error.message, scope.stored);
+    scope.status = withRunUnknown(scope.status, sandbox, why, isoTime(this.#options.clock));
   }
 
   /** Tells the agent what has been sent to it since its first message. Returns when to look again; undefined: nothing is left. */

@@ -7,9 +7,11 @@ import type { Conversation, ConversationStatus } from '../../resources/conversat
 import { conversationIdOf } from '../../resources/ids.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import { AgentSilence } from '../agent-silence.ts';
 import { AgentLooks, type Asked } from './agent-looks.ts';
 import { Paces } from './paces.ts';
 import { mostForIdleTimeout } from './poll-cadence.ts';
+import type { Later } from './poll-lane.ts';
 import { SoftWrites } from './soft-fields.ts';
 
 export interface StatusWatchOptions {
@@ -50,6 +52,8 @@ export class StatusWatch {
   readonly #paces: Paces;
   readonly #softWrites: SoftWrites;
   readonly #mostPollMs: number;
+  /** By conversation: those of whom nothing was understood. */
+  readonly #misunderstood: AgentSilence;
   /** Whom each conversation was asked of last. */
   readonly #agents = new Map<string, string>();
 
@@ -57,6 +61,7 @@ export class StatusWatch {
     this.#templates = options.stores.templates;
     this.#looks = new AgentLooks(options);
     this.#paces = new Paces(options);
+    this.#misunderstood = new AgentSilence(options);
     this.#softWrites = new SoftWrites(options);
     this.#mostPollMs = options.mostPollMs ?? Infinity;
   }
@@ -75,23 +80,35 @@ export class StatusWatch {
   forget(request: Request): void {
     this.#paces.forget(keyOf(request));
     this.#softWrites.forget(keyOf(request));
+    this.#misunderstood.over(keyOf(request));
     this.#agents.delete(keyOf(request));
   }
 
-  /** A look, if one is due; else the milliseconds until it is. Throws what is no `AgentError`, and when the signal is aborted. */
-  async look(conversation: Conversation, sandbox: Sandbox, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Look | number> {
+  /** A look, if one is due and succeeds. Throws what is no `AgentError`, and when the signal is aborted. */
+  async look(conversation: Conversation, sandbox: Sandbox, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Look | Later> {
     const subject = subjectOf(conversation, sandbox);
     const waitMs = this.#paces.waitMs(keyOf(conversation.metadata), subject);
-    if (waitMs > 0) return waitMs;
+    if (waitMs > 0) return { laterMs: waitMs };
     const asked = askedOf(sandbox, endpoint);
     this.#agents.set(keyOf(conversation.metadata), asked.agent);
     const polled = await this.#looks.look(asked, conversationIdOf(conversation), signal);
-    return 'laterMs' in polled ? polled.laterMs : { asked, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
+    return 'laterMs' in polled ? polled : { asked, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
   }
 
   /** Whether the agent did not answer at all when it was last asked. */
   isSilent(sandbox: Sandbox, endpoint: AgentEndpoint): boolean {
     return this.#looks.isSilent(askedOf(sandbox, endpoint));
+  }
+
+  /** What the agent has said of it can't be understood. Returns whether that has been so for too long. */
+  misunderstood(request: Request): boolean {
+    this.#misunderstood.failed(keyOf(request));
+    return this.#misunderstood.isSilent(keyOf(request));
+  }
+
+  /** What the agent has said of it has been understood. */
+  understood(request: Request): void {
+    this.#misunderstood.over(keyOf(request));
   }
 
   /** What followed a look has failed. Milliseconds to leave the agent alone. */

@@ -69,6 +69,30 @@ describe('AgentLooks', () => {
     expect(calls).toEqual(['one', 'two']);
   });
 
+  it('one that can not be read does not hide the others, which are asked for as ever', async () => {
+    const tooLarge = new AgentError('malformed', 'too large', { status: 200 });
+    const { looks, clock, lookAt } = setUp({
+      conversations: () => Promise.reject(tooLarge),
+      conversation: (_, id) => (id === 'large' ? Promise.reject(tooLarge) : Promise.resolve(state(id))),
+    });
+    expect(await lookAt('one', 'large', 'two')).toEqual(['one', 'later', 'two']);
+    const polled = looks.look(asked, 'large', never);
+    const other = looks.look(asked, 'one', never);
+    await clock.advance(100);
+    expect(await polled).toEqual({ laterMs: 15_000, error: tooLarge });
+    expect(await other).toMatchObject({ answer: { id: 'one' } });
+  });
+
+  it('where none can be read it is the agent that is left alone', async () => {
+    const fails = () => Promise.reject(new AgentError('failed', 'The agent answered 500.', { status: 500 }));
+    const { looks, lookAt, clock } = setUp({ conversations: fails, conversation: fails });
+    expect(await lookAt('one', 'two')).toEqual(['later', 'later']);
+    const polled = looks.look(asked, 'one', never);
+    await clock.advance(100);
+    // Nobody has been asked.
+    expect(Object.keys(await polled)).toEqual(['laterMs']);
+  });
+
   it('an agent that does not answer is not asked for each', async () => {
     const { calls, lookAt } = setUp({ conversations: () => Promise.reject(new AgentError('timeout', 'no answer')) });
     expect(await lookAt('one', 'two')).toEqual(['later', 'later']);

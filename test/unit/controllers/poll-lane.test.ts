@@ -98,7 +98,7 @@ describe('PollLane', () => {
   it('one that answers with nonsense is asked less often, in a quick place', async () => {
     const { lane } = setUp();
     const nonsense = () => Promise.reject(new AgentError('malformed', 'no', { status: 200 }));
-    expect(await lane.poll('a', nonsense, never)).toEqual({ laterMs: 1_000 });
+    expect(await lane.poll('a', nonsense, never)).toMatchObject({ laterMs: 1_000, error: { code: 'malformed' } });
   });
 
   it('what is no fault of the agent is thrown, and its place is free', async () => {

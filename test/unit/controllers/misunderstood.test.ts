@@ -1,0 +1,126 @@
+import type { AgentConversation } from '../../../src/agent/agent.ts';
+import { noAgentCredentials } from '../../../src/agent/credentials.ts';
+import { AgentError } from '../../../src/agent/errors.ts';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
+import { AgentSilence } from '../../../src/controllers/agent-silence.ts';
+import { ConversationReconciler } from '../../../src/controllers/conversation/reconcile.ts';
+import { IndexedStore } from '../../../src/kube/store.ts';
+import { silentLogger } from '../../../src/observability/logger.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import {
+  conversations,
+  type Conversation,
+  type ConversationStatus,
+  type ExecutionStatus,
+  type LaterMessage,
+} from '../../../src/resources/conversation.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
+import { aConversation, aSandbox, aTemplate, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
+import { FakeKubeClient } from '../../support/fake-kube-client.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+const name = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
+const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
+const state = (executionStatus: ExecutionStatus): AgentConversation => ({
+  ...{ id: name, executionStatus, reportedStatus: executionStatus, title: undefined, createdAt: undefined, updatedAt: undefined },
+  ...{ lastUserMessageId: undefined, metrics: undefined },
+});
+const nonsense = () => Promise.reject(new AgentError('malformed', 'The agent answered with something unexpected.', { status: 200 }));
+
+/** A conversation that runs, and an agent that answers each question the way it is told to. */
+function followed(messages: LaterMessage[] = []) {
+  const client = new FakeKubeClient();
+  const clock = new VirtualClock(noonMs);
+  const agent = new OpenHandsClient();
+  const sandbox = aSandbox({
+    status: {
+      conditions: [admitted, condition('Ready', 'True', 'Running')],
+      ...{ observedGeneration: 1, replicas: 1, masterKeyId: keys.currentKeyId, agentRuns: 1, podIP: '127.70.0.1' },
+      ...{ containerID: 'process://1', activeSince: later(-60_000) },
+    },
+  });
+  const status: ConversationStatus = {
+    start: { status: 'READY', transitions: [{ status: 'READY', time: later(-60_000) }] },
+    ...{ executionStatus: 'running', agentRun: 1, sandboxName: 'sbx-1', sandboxUID: sandbox.metadata.uid, sandboxStatus: 'RUNNING' },
+  };
+  client.put(conversations, aConversation({ name, status, spec: { messages } }));
+  const stores = {
+    conversations: new IndexedStore<Conversation>(),
+    sandboxes: new IndexedStore<Sandbox>(),
+    templates: new IndexedStore<SandboxTemplate>(),
+  };
+  stores.sandboxes.set(sandbox);
+  stores.templates.set(aTemplate());
+  const reconciler = new ConversationReconciler({
+    ...{ client, stores, agent, keys, gitHosts: {}, clock, logger: silentLogger, metrics: createMetrics(), random: () => 0 },
+    ...{ credentials: noAgentCredentials, events: { record: () => undefined }, silence: new AgentSilence({ clock }) },
+    onSilent: () => undefined,
+  });
+  return {
+    agent,
+    close: () => agent.close(),
+    /** Reconciles as often as it asks for, for so long. */
+    pass: async (ms: number) => {
+      const endMs = clock.monotonic() + ms;
+      while (clock.monotonic() < endMs) {
+        stores.conversations.set(await client.get(conversations, 'default', name));
+        const done = reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal);
+        await clock.advance(5);
+        await clock.advance((await done)?.requeueAfterMs ?? ms);
+      }
+      return (await client.get(conversations, 'default', name)).status;
+    },
+  };
+}
+
+const unknownRun = {
+  executionStatus: 'paused',
+  executionDetail: expect.stringMatching(/^What its agent says can not be understood.*something unexpected/) as string,
+  interruption: { reason: 'Loss' },
+};
+
+describe('a run whose agent answers nonsense', () => {
+  it('goes on, as far as is known, while that may pass', async () => {
+    const { agent, pass, close } = followed();
+    agent.conversation = nonsense;
+    expect(await pass(40_000)).toMatchObject({ executionStatus: 'running' });
+    await close();
+  });
+
+  it('is not said to run for ever, with the reason; and does again once its agent says so', async () => {
+    const { agent, pass, close } = followed();
+    agent.conversation = nonsense;
+    expect(await pass(100_000)).toMatchObject(unknownRun);
+    agent.conversation = () => Promise.resolve(state('running'));
+    const again = await pass(60_000);
+    expect(again).toMatchObject({ executionStatus: 'running' });
+    expect(again).not.toHaveProperty('interruption');
+    expect(again).not.toHaveProperty('executionDetail');
+    await close();
+  });
+
+  it('is not said to run for ever when only the reason of its error can not be had', async () => {
+    const { agent, pass, close } = followed();
+    agent.conversation = () => Promise.resolve(state('error'));
+    agent.lastError = nonsense;
+    expect(await pass(100_000)).toMatchObject(unknownRun);
+    agent.lastError = () => Promise.resolve({ timestamp: noon, code: 'Broken', detail: 'It broke.' });
+    expect(await pass(60_000)).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.' });
+    await close();
+  });
+
+  it('goes on when only a message can not be told', async () => {
+    const { agent, pass, close } = followed([{ number: 1, id: 'm1', role: 'user', content: [{ type: 'text', text: 'x' }], run: true }]);
+    agent.conversation = () => Promise.resolve(state('running'));
+    let asked = 0;
+    agent.userMessages = () => {
+      asked += 1;
+      return nonsense();
+    };
+    expect(await pass(100_000)).toMatchObject({ executionStatus: 'running' });
+    expect(asked).toBeGreaterThan(3);
+    await close();
+  });
+});
