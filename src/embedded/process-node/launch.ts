@@ -55,7 +55,7 @@ export async function launchOf(
   for (const path of [home, temporary, workingDir]) await mkdir(path, { recursive: true, mode: 0o700 });
 
   const specified = await specifiedEnvironment(pod, container, { client, podIP, hostIP });
-  const inherited = [...alwaysPassed, ...(image.passEnv ?? [])].flatMap((name) => {
+  const inherited = alwaysPassed.flatMap((name) => {
     const value = environment[name];
     return value === undefined ? [] : [[name, value] as const];
   });

@@ -12,8 +12,6 @@ export interface ImageProgram {
   readonly command: readonly string[];
   /** The image's own environment; the pod's wins. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Names of variables that it inherits from the node's `environment`, beside PATH, LANG and TZ. Default: none. */
-  readonly passEnv?: readonly string[];
 }
 
 /** Where events about pods go; an `EventRecorder` is one. */

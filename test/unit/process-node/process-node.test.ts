@@ -36,12 +36,12 @@ class Bench {
     this.node = new ProcessNode({
       client: this.client,
       dataDir,
-      images: { program: { command: ['/bin/program'], env: { FROM_IMAGE: 'image', DATA: '/work/data' }, passEnv: ['LLM_BASE_URL'] } },
+      images: { program: { command: ['/bin/program'], env: { FROM_IMAGE: 'image', DATA: '/work/data' } } },
       clock: this.clock,
       random: Math.random,
       logger: silentLogger,
       runner: this.runner,
-      environment: { PATH: '/bin', LANG: 'C', SECRET_OF_THE_OPERATOR: 'x', LLM_BASE_URL: 'http://llm' },
+      environment: { PATH: '/bin', LANG: 'C', SECRET_OF_THE_OPERATOR: 'x' },
       ...options,
     });
   }
@@ -130,7 +130,6 @@ describe('a process node', () => {
     expect(request.env).toEqual({
       PATH: '/bin',
       LANG: 'C',
-      LLM_BASE_URL: 'http://llm',
       HOSTNAME: 'web',
       HOME: join(folder, 'home'),
       TMPDIR: join(folder, 'tmp'),
