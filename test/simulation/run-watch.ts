@@ -29,7 +29,9 @@ export class RunWatch {
     for (const conversation of cluster.conversations) {
       const { metadata, status } = conversation;
       const said = status?.executionStatus === 'running' && metadata.deletionTimestamp === undefined;
-      if (!said || works.has(`${status.sandboxUID ?? ''} ${conversationIdOf(conversation)}`)) {
+      // Of one that does not answer nobody knows (see AgentWatch).
+      const unknown = node.running.some(({ sandboxUid, silentSince }) => sandboxUid === status?.sandboxUID && silentSince !== undefined);
+      if (!said || unknown || works.has(`${status.sandboxUID ?? ''} ${conversationIdOf(conversation)}`)) {
         this.#since.delete(metadata.uid);
         continue;
       }
