@@ -67,6 +67,8 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (conversation.status?.agentRun !== sandbox.status?.agentRuns) return ['the agent was not asked since it came up'];
     const { executionStatus: shown = 'nothing', interruption, executionDetail } = conversation.status ?? {};
     const cut = stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined) || stored.status === 'idle';
+    // What nobody waits for is written late.
+    if (conversation.status?.lastActivityTime !== new Date(stored.updatedAt).toISOString()) return ['its last activity is not stored'];
     if (interruption?.givenUp !== undefined) {
       if (executionDetail === undefined) return ['was given up without a word'];
       const rightly = {
@@ -79,8 +81,6 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
         ? []
         : [`was given up, shows ${shown} for ${stored.status}`];
     }
-    // What nobody waits for is written late.
-    if (conversation.status?.lastActivityTime !== new Date(stored.updatedAt).toISOString()) return ['its last activity is not stored'];
     const { attempts = 0, continuedAt, reason } = interruption ?? {};
     if (shown === 'paused' && attempts > 0 && continuedAt === undefined && reason !== 'User') return ['is still told to go on'];
     if (cut && stored.wanted && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
