@@ -108,7 +108,8 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
   function ofSilent({ metadata: { uid }, status }: Sandbox): readonly string[] {
     if (status?.phase !== 'RUNNING') return status?.reason === SandboxReason.agentSilent ? [] : [`is ${status?.reason ?? 'nothing'}`];
     const isAsked = cluster.conversations.some((user) => user.status?.sandboxUID === uid && startStatusOf(user) === 'READY');
-    return isAsked ? ['its agent does not answer, and it is RUNNING'] : [];
+    if (isAsked) return ['its agent does not answer, and it is RUNNING'];
+    return limits.idleTimeout === undefined && limits.maxActiveTime === undefined ? [] : ['is not paused for its idleness or its age'];
   }
 
   function ofOwned(object: KubeObject): readonly string[] {
