@@ -216,9 +216,9 @@ export class AgentProcess {
   post(conversation: StoredConversation, { text, run }: { readonly text: string; readonly run: boolean }): void {
     this.#options.onTold(text);
     conversation.messages.push(text);
-    conversation.continuations = 0;
     if (['finished', 'stuck'].includes(conversation.status)) this.#set(conversation, 'idle');
     if (!run) return;
+    conversation.continuations = 0;
     conversation.wanted = true;
     // Somebody has repaired it, or says something else to the model.
     conversation.deadly = false;

@@ -15,7 +15,8 @@ export interface AgentWatchOptions {
 /** What stands is asked for every 64 s; then it is asked again for 60 s; then, after the last back-off, it is told. */
 const silenceKnownMs = 64_000 + 60_000 + 40_000;
 const answerKnownMs = 30_000;
-const toldKnownMs = 5_000;
+/** What has been told shows in the agent's record within a second; without a hint, a run is asked for every 4 s. */
+const toldKnownMs = 2_500;
 /** More hints than these for one sandbox in so long, and not each is acted on at once. */
 const mostTold = 2;
 const budgetMs = 20_000;
@@ -75,7 +76,7 @@ export class AgentWatch {
     const sandbox = cluster.sandboxOf(sandboxUid);
     const conversation = cluster.conversations.find((known) => conversationIdOf(known) === id && known.status?.sandboxUID === sandboxUid);
     const ready = conversation?.status?.start?.transitions.find((transition) => transition.status === 'READY');
-    const asked = ready !== undefined && Date.parse(ready.time) < this.#options.scheduler.now() - 2 * toldKnownMs;
+    const asked = ready !== undefined && Date.parse(ready.time) < this.#options.scheduler.now() - 4 * toldKnownMs;
     if (!asked || sandbox?.status?.phase !== 'RUNNING' || conversation?.status?.executionStatus === status) return;
     throw new Violation(
       'what an agent tells is known soon',

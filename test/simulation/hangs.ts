@@ -8,7 +8,7 @@ export interface HangsOptions {
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
-  /** None begins later. */
+  /** None begins later by itself. */
   readonly untilMs: number;
 }
 
@@ -21,16 +21,20 @@ export class Hangs {
   }
 
   start(): void {
-    const { node, scheduler, random, trace, untilMs } = this.#options;
+    const { scheduler, random, untilMs } = this.#options;
     scheduler.after(random.between(1_000, 40_000), () => {
       if (scheduler.monotonic() > untilMs) return;
-      const agent = random.pick(node.running);
-      const forMs = random.pick([random.between(1_000, 50_000), random.between(60_000, 400_000), Infinity]) ?? 0;
-      if (agent !== undefined && agent.silentSince === undefined) {
-        trace.note(`agent ${agent.id} falls silent for ${forMs.toFixed(0)} ms`);
-        agent.fallSilent(forMs);
-      }
+      this.strike();
       this.start();
     });
+  }
+
+  strike(): void {
+    const { node, random, trace } = this.#options;
+    const agent = random.pick(node.running);
+    const forMs = random.pick([random.between(1_000, 50_000), random.between(60_000, 400_000), Infinity]) ?? 0;
+    if (agent === undefined || agent.silentSince !== undefined) return;
+    trace.note(`agent ${agent.id} falls silent for ${forMs.toFixed(0)} ms`);
+    agent.fallSilent(forMs);
   }
 }

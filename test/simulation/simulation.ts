@@ -161,6 +161,10 @@ async function play({
 
   let runWatch: RunWatch | undefined;
   let agentWatch: AgentWatch | undefined;
+  const hangs =
+    traits.hangs === true && faults === 'all'
+      ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs })
+      : undefined;
   const hints = new Hints({
     ...{ cluster, node, operators, scheduler, trace, random: random.fork('hints') },
     onDelivered: (process, conversation) => agentWatch?.told(process, conversation),
@@ -206,10 +210,11 @@ async function play({
     people.start();
     letters?.start();
     if (traits.hints === true) hints.start();
-    if (traits.hangs === true && faults === 'all')
-      new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs }).start();
-    if (faults === 'none') verdicts.expectCalm();
-    else {
+    hangs?.start();
+    if (faults === 'none') {
+      verdicts.expectCalm();
+      agentWatch = new AgentWatch({ cluster, node, scheduler });
+    } else {
       blows.start();
       // A watch that has fallen silent is only found out when the watchdog has lost its patience; one that was cut comes back
       // after a pause, and another one where it has to begin with a list.
@@ -224,7 +229,8 @@ async function play({
     await run(mendedAt + (deaf ? unknownMs : 65_000));
     await until(() => operators.flatMap(({ behind }) => behind));
     runWatch = new RunWatch({ cluster, node, scheduler });
-    agentWatch = new AgentWatch({ cluster, node, scheduler });
+    agentWatch ??= new AgentWatch({ cluster, node, scheduler });
+    hangs?.strike();
     if (faults !== 'none') verdicts.expectCalm();
     const left = () =>
       people.done && letters?.done !== false ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy'];
