@@ -96,7 +96,7 @@ interface Run {
 export class AgentProcess {
   readonly #options: ContainerOptions;
   readonly #runs = new Map<string, Run>();
-  #silence = { since: Infinity, until: -Infinity };
+  #silence = { since: 0, until: 0 };
   #sessionKey: string | undefined;
   #bootedAt: number;
   alive = true;
@@ -133,6 +133,11 @@ export class AgentProcess {
   get silentSince(): number | undefined {
     if (this.hung) return -Infinity;
     return this.#options.scheduler.monotonic() < this.#silence.until ? this.#silence.since : undefined;
+  }
+
+  /** Whether it will answer again, if nobody ends it. */
+  get comesBack(): boolean {
+    return Number.isFinite(this.#silence.until);
   }
 
   /** It accepts connections and answers nothing, for so long; what it runs goes on. */

@@ -97,7 +97,7 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (quotas.waitsRightly(sandbox)) return [];
     if (!shouldRun(sandbox)) return ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
-    if (agent?.silentSince !== undefined) return ofSilent(sandbox);
+    if (agent?.silentSince !== undefined) return agent.comesBack ? ['its agent does not answer yet'] : ofSilent(sandbox);
     const asks = [...(agent?.volume.conversations.values() ?? [])].some(({ status }) => status === 'waiting_for_confirmation');
     if ((limits.idleTimeout !== undefined && !asks) || limits.maxActiveTime !== undefined)
       return ['is not paused for its idleness or its age'];

@@ -197,6 +197,7 @@ async function play({
       for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
         // A loss that is followed by a pause is the pause's.
         conversation.continuations = 0;
+        conversation.lost = false;
         if ((object as Sandbox).spec.replicas === 1) continue;
         // One whose action was rejected for the pause is idle.
         if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted)) conversation.mayStand = true;

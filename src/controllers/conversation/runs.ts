@@ -62,9 +62,10 @@ export class Runs {
       if (failure !== undefined) scope.status = withFailureOf(observed, await shownOf(scope, failure));
       else if (before.agentRun === observed.agentRun) scope.status = { ...observed, executionDetail: 'The run was cut off.' };
       else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
-    } else if (continueRun && seen.executionStatus === 'error') {
+    } else if (seen.executionStatus === 'error' && observed.executionStatus === 'paused' && (continueRun || before.agentRun !== agentRun)) {
+      // Over by itself before it was cut, and nobody had looked.
       const failure = await agent.lastError(endpoint, id, { signal });
-      continueRun = failure === undefined;
+      continueRun &&= failure === undefined;
       scope.status = failure === undefined ? observed : withFailureOf(observed, await shownOf(scope, failure));
     } else scope.status = observed;
     await scope.beforeItGoesOn();
