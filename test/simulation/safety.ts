@@ -85,7 +85,11 @@ export class Safety {
 
   /** The operator tells an agent to go on with a run. */
   operatorRuns(conversation: StoredConversation): void {
-    if (conversation.cutByOwner)
+    // A message that was told and not acted on is somebody's word, as one that was not told.
+    const asked = this.#options.cluster.conversations.some(
+      ({ metadata, status }) => metadata.name === conversation.id && status?.messages?.runPending === true,
+    );
+    if (conversation.cutByOwner && !asked)
       this.#broken ??= new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued`);
     if (conversation.failure !== undefined)
       this.#broken ??= new Violation('what has failed by itself is left alone', `the run of ${conversation.id} was continued`);

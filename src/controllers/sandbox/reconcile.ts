@@ -322,7 +322,7 @@ export class SandboxReconciler {
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
     // Who does not answer cannot be stopped. That it is to be is kept until it answers, or its container ends.
-    const wanted = !(isSilent && (sandbox.status?.pausedAt !== undefined || pausedUnseen(sandbox)));
+    const wanted = !(isSilent && (sandbox.status.pausedAt !== undefined || pausedUnseen(sandbox)));
     return {
       progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted, held: isSilent },
       requeueAfterMs,
