@@ -276,8 +276,8 @@ export class SimulatedAgentClient implements AgentClient {
           answer('unreachable', () => fail('unreachable'));
           return;
         }
-        if (agent.hung) {
-          agent.troubledUntil = scheduler.monotonic() + timeoutMs + troubleMs;
+        if (agent.silentSince !== undefined) {
+          agent.troubledUntil = Math.max(agent.troubledUntil, scheduler.monotonic() + timeoutMs + troubleMs);
           return;
         }
         if (weather.happens('agentFailure')) {

@@ -42,6 +42,8 @@ export interface StoredConversation {
   cutByOwner: boolean;
   /** A run that was cut about then: whether it goes on depends on what came first to whom. */
   mayStand: boolean;
+  /** When its last run began that never ends and reports nothing; absent: none has. */
+  stalledAt: number | undefined;
 }
 
 /** A run may end in a question: that is answered, and goes on. */
@@ -72,11 +74,15 @@ export interface ContainerOptions {
   readonly steps?: Random | undefined;
   /** What runs end in that do not finish; absent: all do. */
   readonly ends?: Random | undefined;
+  /** Which runs never end and report nothing; absent: none, and others don't report before their end. */
+  readonly stalls?: Random | undefined;
   /** A run has ended the container. */
   readonly onDeath: () => void;
   readonly onCut: (conversation: StoredConversation) => void;
   readonly onHeard: (conversationId: string) => void;
   readonly onTold: (text: string) => void;
+  /** Its own word of what a conversation does, before its readers see that. */
+  readonly onStatus: (conversation: StoredConversation) => void;
 }
 
 interface Run {
@@ -90,6 +96,7 @@ interface Run {
 export class AgentProcess {
   readonly #options: ContainerOptions;
   readonly #runs = new Map<string, Run>();
+  #silence = { since: 0, until: 0 };
   #sessionKey: string | undefined;
   #bootedAt: number;
   alive = true;
@@ -120,6 +127,24 @@ export class AgentProcess {
 
   get volume(): Volume {
     return this.#options.volume;
+  }
+
+  /** Since when it answers nothing; undefined: it answers. */
+  get silentSince(): number | undefined {
+    if (this.hung) return -Infinity;
+    return this.#options.scheduler.monotonic() < this.#silence.until ? this.#silence.since : undefined;
+  }
+
+  /** Whether it will answer again, if nobody ends it. */
+  get comesBack(): boolean {
+    return Number.isFinite(this.#silence.until);
+  }
+
+  /** It accepts connections and answers nothing, for so long; what it runs goes on. */
+  fallSilent(forMs: number): void {
+    const since = this.#options.scheduler.monotonic();
+    this.#silence = { since, until: since + forMs };
+    this.troubledUntil = this.#silence.until + 10_000;
   }
 
   get listening(): boolean {
@@ -180,6 +205,7 @@ export class AgentProcess {
       updatedAt: scheduler.now(),
       cutByOwner: false,
       mayStand: false,
+      stalledAt: undefined,
     };
     this.volume.conversations.set(id, conversation);
     if (message !== undefined) {
@@ -195,9 +221,9 @@ export class AgentProcess {
   post(conversation: StoredConversation, { text, run }: { readonly text: string; readonly run: boolean }): void {
     this.#options.onTold(text);
     conversation.messages.push(text);
-    conversation.continuations = 0;
     if (['finished', 'stuck'].includes(conversation.status)) this.#set(conversation, 'idle');
     if (!run) return;
+    conversation.continuations = 0;
     conversation.wanted = true;
     // Somebody has repaired it, or says something else to the model.
     conversation.deadly = false;
@@ -232,7 +258,7 @@ export class AgentProcess {
     if (conversation.status === 'finished' && conversation.remainingMs <= 0) return;
     // Without a new message it is stuck again at once.
     if (conversation.status === 'stuck') return;
-    const { scheduler, random, ends } = this.#options;
+    const { scheduler, random, ends, stalls } = this.#options;
     conversation.runStartedAt = scheduler.monotonic();
     conversation.interruptedAt = Number.NEGATIVE_INFINITY;
     conversation.failure = undefined;
@@ -244,7 +270,9 @@ export class AgentProcess {
     conversation.unsaved = { status: status === 'finished' ? 'idle' : status, until: scheduler.monotonic() + random.between(0, 300) };
     conversation.end = ends === undefined || ends.chance(0.7) ? 'finished' : (ends.pick(unhappyEnds) ?? 'finished');
     const waiting = new Set<() => void>();
-    const lastsMs = conversation.deadly ? random.between(100, 3_000) : Math.max(1, conversation.remainingMs);
+    const stalled = !conversation.deadly && stalls?.chance(0.25) === true;
+    if (stalled) conversation.stalledAt = scheduler.monotonic();
+    const lastsMs = conversation.deadly ? random.between(100, 3_000) : stalled ? Infinity : Math.max(1, conversation.remainingMs);
     const timer = scheduler.after(lastsMs, () => {
       if (conversation.deadly) {
         this.#options.onDeath();
@@ -262,7 +290,19 @@ export class AgentProcess {
       // Its container may end before anybody has seen that.
       if (conversation.end === 'error' && ends?.chance(0.2) === true) scheduler.after(random.between(0, 500), this.#options.onDeath);
     });
-    this.#runs.set(conversation.id, { conversation, timer, waiting });
+    const run = { conversation, timer, waiting };
+    this.#runs.set(conversation.id, run);
+    if (stalls !== undefined && !stalled) this.#report(run);
+  }
+
+  /** What a run does is written down now and then. */
+  #report(run: Run): void {
+    const { scheduler } = this.#options;
+    scheduler.after(reportMs, () => {
+      if (this.#runs.get(run.conversation.id) !== run || this.volume.holder !== this.id) return;
+      run.conversation.updatedAt = scheduler.now();
+      this.#report(run);
+    });
   }
 
   /** The action that waits is not executed; nothing happens where none does. */
@@ -330,7 +370,10 @@ export class AgentProcess {
     if (status !== 'running') conversation.unsaved = undefined;
     // That a run begins is no event of it.
     if (status !== 'running') conversation.updatedAt = scheduler.now();
+    this.#options.onStatus(conversation);
   }
 }
+
+const reportMs = 4_000;
 
 const unhappyEnds: readonly RunEnd[] = ['error', 'stuck', 'waiting_for_confirmation', 'waiting_for_confirmation'];

@@ -2,7 +2,7 @@ import { isOwnedBy, type KubeObject } from '../../src/resources/object.ts';
 import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
-import { shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { TimeLimits } from '../../src/quota/slot.ts';
 import type { Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
@@ -45,9 +45,11 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     const view = viewOfSandbox(sandbox);
     if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
       return [`shows ${status.sandboxStatus ?? 'nothing'} (${status.sandboxStatusReason ?? ''}) for ${view.phase} (${view.reason})`];
-    // A start waits as long as its owner keeps its sandbox paused, or there is no room for it.
+    // A start waits as long as its owner keeps its sandbox paused, there is no room for it, or its agent does not answer any more.
     if (!isStartOver(start))
-      return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox)) ? [] : [`its start is still ${start}`];
+      return view.phase === 'PAUSED' || view.reason === SandboxReason.agentSilent || (sandbox !== undefined && quotas.waitsRightly(sandbox))
+        ? []
+        : [`its start is still ${start}`];
     if (start === 'ERROR') return [];
     const told = safety.heardBy(metadata.uid);
     if (spec.initialMessage !== undefined && told !== 1) return [`READY, and its first message was heard ${told} times`];
@@ -67,13 +69,20 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (conversation.status?.agentRun !== sandbox.status?.agentRuns) return ['the agent was not asked since it came up'];
     const { executionStatus: shown = 'nothing', interruption, executionDetail } = conversation.status ?? {};
     const cut = stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined) || stored.status === 'idle';
-    if (interruption?.givenUp !== undefined) {
-      if (executionDetail === undefined) return ['was given up without a word'];
-      if (interruption.givenUp === 'Refused' ? !stored.broken : stored.continuations < mostLosses) return ['was given up too soon'];
-      return shown === 'error' && cut ? [] : [`was given up, shows ${shown} for ${stored.status}`];
-    }
     // What nobody waits for is written late.
     if (conversation.status?.lastActivityTime !== new Date(stored.updatedAt).toISOString()) return ['its last activity is not stored'];
+    if (interruption?.givenUp !== undefined) {
+      if (executionDetail === undefined) return ['was given up without a word'];
+      const rightly = {
+        Refused: stored.broken,
+        LostTooOften: stored.continuations >= mostLosses,
+        Stalled: stored.stalledAt !== undefined,
+      };
+      if (!rightly[interruption.givenUp]) return ['was given up too soon'];
+      return shown === (interruption.givenUp === 'Stalled' ? 'stuck' : 'error') && cut
+        ? []
+        : [`was given up, shows ${shown} for ${stored.status}`];
+    }
     const { attempts = 0, continuedAt, reason } = interruption ?? {};
     if (shown === 'paused' && attempts > 0 && continuedAt === undefined && reason !== 'User') return ['is still told to go on'];
     if (cut && stored.wanted && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
@@ -90,10 +99,19 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (quotas.waitsRightly(sandbox)) return [];
     if (!shouldRun(sandbox)) return ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
+    if (agent?.silentSince !== undefined) return agent.comesBack ? ['its agent does not answer yet'] : ofSilent(sandbox);
     const asks = [...(agent?.volume.conversations.values() ?? [])].some(({ status }) => status === 'waiting_for_confirmation');
     if ((limits.idleTimeout !== undefined && !asks) || limits.maxActiveTime !== undefined)
       return ['is not paused for its idleness or its age'];
     return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase}, not RUNNING`];
+  }
+
+  /** Nobody asks an agent that has no conversation, so nobody knows. */
+  function ofSilent({ metadata: { uid }, status }: Sandbox): readonly string[] {
+    if (status?.phase !== 'RUNNING') return status?.reason === SandboxReason.agentSilent ? [] : [`is ${status?.reason ?? 'nothing'}`];
+    const isAsked = cluster.conversations.some((user) => user.status?.sandboxUID === uid && startStatusOf(user) === 'READY');
+    if (isAsked) return ['its agent does not answer, and it is RUNNING'];
+    return limits.idleTimeout === undefined && limits.maxActiveTime === undefined ? [] : ['is not paused for its idleness or its age'];
   }
 
   function ofOwned(object: KubeObject): readonly string[] {

@@ -4,7 +4,7 @@ import { Worker, isMainThread, parentPort } from 'node:worker_threads';
 import { faultKinds, type FaultKind } from './faults.ts';
 import { replayCommand, simulate, type Outcome } from './simulation.ts';
 
-type Job = { readonly seed: number; readonly faults: FaultKind; readonly letters: boolean };
+type Job = { readonly seed: number; readonly faults: FaultKind; readonly letters: boolean; readonly plain: boolean };
 
 const report = (outcome: Outcome): string =>
   `seed ${outcome.seed}: ${outcome.failure?.message ?? 'clean'}; ${outcome.steps} steps, ${(outcome.durationMs / 1000).toFixed(1)} s of its time, hash ${outcome.hash}\n`;
@@ -22,6 +22,7 @@ interface Batch {
   readonly workers: number;
   readonly faults: FaultKind;
   readonly letters: boolean;
+  readonly plain: boolean;
   readonly keepGoing: boolean;
 }
 
@@ -32,7 +33,7 @@ interface Batch {
 const seedsPerWorker = 100;
 
 /** Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows how to see it again. */
-async function runMany({ first, count, workers, faults, letters, keepGoing }: Batch): Promise<boolean> {
+async function runMany({ first, count, workers, faults, letters, plain, keepGoing }: Batch): Promise<boolean> {
   const began = performance.now();
   const failed: Outcome[] = [];
   let next = first;
@@ -45,7 +46,7 @@ async function runMany({ first, count, workers, faults, letters, keepGoing }: Ba
     steps += outcome.steps;
     if (outcome.failure !== undefined) {
       failed.push(outcome);
-      process.stdout.write(`${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters })}\n`);
+      process.stdout.write(`${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters, plain })}\n`);
     }
     if (done % 500 === 0) process.stdout.write(`${done} of ${count} seeds, ${failed.length} failed, ${seconds().toFixed(0)} s\n`);
   };
@@ -56,10 +57,10 @@ async function runMany({ first, count, workers, faults, letters, keepGoing }: Ba
       let left = seedsPerWorker;
       const give = () => {
         if (over() || left-- === 0) void worker.terminate().then(() => resolve());
-        else worker.postMessage({ seed: (seed = next++), faults, letters } satisfies Job);
+        else worker.postMessage({ seed: (seed = next++), faults, letters, plain } satisfies Job);
       };
       worker.on('error', (cause) => {
-        reject(new Error(`seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters })}`, { cause }));
+        reject(new Error(`seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters, plain })}`, { cause }));
       });
       worker.on('message', (outcome: Outcome) => {
         take(outcome);
@@ -74,7 +75,7 @@ async function runMany({ first, count, workers, faults, letters, keepGoing }: Ba
   const rate = `${seconds().toFixed(1)} s with ${workers} workers (${(done / seconds()).toFixed(1)} seeds/s)`;
   process.stdout.write(`${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${rate}\n`);
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
-  if (earliest !== undefined) await replay({ seed: earliest.seed, faults, letters }, 80);
+  if (earliest !== undefined) await replay({ seed: earliest.seed, faults, letters, plain }, 80);
   return earliest === undefined;
 }
 
@@ -94,14 +95,15 @@ async function main(): Promise<boolean> {
       lines: { type: 'string', default: '400' },
       faults: { type: 'string', default: 'all' },
       letters: { type: 'boolean', default: false },
+      plain: { type: 'boolean', default: false },
       'keep-going': { type: 'boolean', default: false },
     },
   });
   const faults = faultsOf(values.faults);
-  const { letters } = values;
-  if (values.seed !== undefined) return replay({ seed: Number(values.seed), faults, letters }, Number(values.lines));
+  const { letters, plain } = values;
+  if (values.seed !== undefined) return replay({ seed: Number(values.seed), faults, letters, plain }, Number(values.lines));
   const [first, count, workers] = [Number(values['first-seed']), Number(values.seeds), Number(values.workers)];
-  return runMany({ first, count, workers, faults, letters, keepGoing: values['keep-going'] });
+  return runMany({ first, count, workers, faults, letters, plain, keepGoing: values['keep-going'] });
 }
 
 if (isMainThread) {

@@ -18,6 +18,8 @@ export interface NodeOptions {
   readonly steps?: Random | undefined;
   /** What runs end in that do not finish; absent: all do. */
   readonly ends?: Random | undefined;
+  /** Which runs never end and report nothing; absent: none. */
+  readonly stalls?: Random | undefined;
 }
 
 interface PodRun {
@@ -49,6 +51,8 @@ export class SimulatedNode {
   onHeard: (process: AgentProcess, id: string) => void = () => undefined;
   /** An agent has stored a message that came later. */
   onTold: (text: string) => void = () => undefined;
+  /** What an agent says of its own accord. */
+  onStatus: (process: AgentProcess, conversation: StoredConversation) => void = () => undefined;
   /** Every agent there ever was, by the id of its container. */
   readonly processes = new Map<string, AgentProcess>();
 
@@ -63,6 +67,11 @@ export class SimulatedNode {
 
   volumeOf(claimUid: string): Volume | undefined {
     return this.#volumes.get(claimUid);
+  }
+
+  /** Those on the volume of a sandbox whose agent runs, by their id. */
+  conversationsOf(sandboxUid: string): ReadonlyMap<string, StoredConversation> {
+    return this.running.find((process) => process.sandboxUid === sandboxUid)?.volume.conversations ?? new Map<string, StoredConversation>();
   }
 
   /** The agents that run now. */
@@ -220,11 +229,13 @@ export class SimulatedNode {
       {
         ...{ id, podUid: run.uid, sandboxUid: owner.uid, bootstrapKey, volume, scheduler, random, steps: this.#options.steps },
         ends: this.#options.ends,
+        stalls: this.#options.stalls,
         // Of its memory, or of too much scratch space.
         onDeath: () => (this.#options.ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),
         onTold: (text) => this.onTold(text),
         onCut: (conversation) => this.onCut(conversation, owner.uid),
         onHeard: (conversationId) => this.onHeard(process, conversationId),
+        onStatus: (conversation) => this.onStatus(process, conversation),
       },
       random.between(5, 3_000),
     );

@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentClient } from '../../src/agent/agent.ts';
+import type { AgentHint } from '../../src/agent/hints.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { createCaches, reflectorsOf, type Caches, type CachesOptions } from '../../src/controllers/caches.ts';
 import { Operator } from '../../src/controllers/operator.ts';
@@ -63,6 +64,8 @@ interface Run {
   readonly machine: Machine;
   readonly stop: AbortController;
   readonly ended: Promise<void>;
+  /** While it leads. */
+  leading: Operator | undefined;
 }
 
 /** A process that runs what `operator` (src/commands) wires, and can be killed, frozen and started again at any moment. */
@@ -115,7 +118,14 @@ export class OperatorProcess {
     const machine = new Machine(`${this.name}.${this.#runs++}`, scheduler);
     trace.note(`${machine.name} starts`);
     const stop = new AbortController();
-    this.#run = { machine, stop, ended: this.#operate(machine, stop.signal) };
+    const run: Run = { machine, stop, leading: undefined, ended: this.#operate(machine, stop.signal, (work) => (run.leading = work)) };
+    this.#run = run;
+  }
+
+  /** A gateway's hint, by a request to this process as it is now. */
+  hint(hint: AgentHint): void {
+    const run = this.#run;
+    run?.machine.deliver(() => run.leading?.hint(hint));
   }
 
   crash(): void {
@@ -139,7 +149,7 @@ export class OperatorProcess {
   }
 
   /** Mirrors src/commands/operator.ts. */
-  async #operate(machine: Machine, stopped: AbortSignal): Promise<void> {
+  async #operate(machine: Machine, stopped: AbortSignal, leads: (work: Operator | undefined) => void): Promise<void> {
     const { cluster, weather, scheduler, trace, keys, breakage, node, agentNetwork } = this.#options;
     const logger = trace.logger(machine.name);
     const random = this.#options.random.fork(machine.name).next;
@@ -166,7 +176,9 @@ export class OperatorProcess {
         const clock = breakage.clock?.(machine.clock) ?? machine.clock;
         const work = new Operator({ ...runtime, clock, client, caches, agent, keys, gitHosts: { github: 'https://github.com' } });
         await work.start(signal);
+        leads(work);
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+        leads(undefined);
         await work.stop();
       },
     });

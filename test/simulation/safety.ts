@@ -31,6 +31,8 @@ export interface SafetyOptions {
   readonly isOperator: (actor: string) => boolean;
   /** So old a run may be without the operator's knowing of it: a call to the agent and the deletion, as long as they may take. */
   readonly unknownMs: number;
+  /** Of the template; absent: no run is stopped because nothing is heard of it. */
+  readonly stuckAfterMs?: number | undefined;
 }
 
 interface PodHistory {
@@ -83,7 +85,11 @@ export class Safety {
 
   /** The operator tells an agent to go on with a run. */
   operatorRuns(conversation: StoredConversation): void {
-    if (conversation.cutByOwner)
+    // A message that was told and not acted on is somebody's word, as one that was not told.
+    const asked = this.#options.cluster.conversations.some(
+      ({ metadata, status }) => metadata.name === conversation.id && status?.messages?.runPending === true,
+    );
+    if (conversation.cutByOwner && !asked)
       this.#broken ??= new Violation('a pause by its owner stays', `the run of ${conversation.id} was continued`);
     if (conversation.failure !== undefined)
       this.#broken ??= new Violation('what has failed by itself is left alone', `the run of ${conversation.id} was continued`);
@@ -112,6 +118,7 @@ export class Safety {
     if (change.plural === conversations.plural) {
       this.#starts(change.object as Conversation, change.before as Conversation | undefined);
       this.#messages(change.object as Conversation);
+      this.#stalls(change.object as Conversation, change.before as Conversation | undefined);
     }
     if (change.plural === sandboxes.plural) this.#sandbox(change, change.object as Sandbox, change.before as Sandbox | undefined);
     if (change.plural === pods.plural) this.#pod(change, change.object, change.before);
@@ -210,7 +217,8 @@ export class Safety {
     const { node, scheduler, unknownMs } = this.#options;
     const now = scheduler.monotonic();
     for (const process of node.running) {
-      if (process.podUid !== podUid || process.state !== 'ready' || process.hung || now < process.troubledUntil) continue;
+      if (process.podUid !== podUid || process.state !== 'ready' || process.silentSince !== undefined || now < process.troubledUntil)
+        continue;
       // A run that began while the deletion was under way could not be known.
       const untold = process.running.filter(({ runStartedAt }) => now - runStartedAt > unknownMs);
       const asking = [...process.volume.conversations.values()].filter(
@@ -265,6 +273,17 @@ export class Safety {
 
   heardBy(conversationUid: string): number {
     return this.#heard.get(conversationUid) ?? 0;
+  }
+
+  /** What is stopped because nothing was heard of it has been silent for so long. */
+  #stalls({ metadata: { name }, status }: Conversation, before: Conversation | undefined): void {
+    const { node, scheduler, stuckAfterMs = Infinity } = this.#options;
+    const stopped = status?.interruption?.givenUp === 'Stalled' && before?.status?.interruption?.givenUp !== 'Stalled';
+    if (!stopped) return;
+    const stored = node.conversationsOf(status.sandboxUID ?? '').get(name);
+    const silentMs = scheduler.monotonic() - (stored?.stalledAt ?? Infinity);
+    if (stored !== undefined && silentMs < stuckAfterMs)
+      throw new Violation('only a run of which nothing is heard is stopped', `${name}, silent for ${silentMs} ms`);
   }
 
   #messages({ metadata: { uid, name }, spec, status }: Conversation): void {

@@ -3,7 +3,10 @@ import { apiVersion } from '../../src/resources/group.ts';
 import type { TimeLimits } from '../../src/quota/slot.ts';
 import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { Cluster } from './cluster.ts';
+import { AgentWatch } from './agent-watch.ts';
 import { Faults, type FaultKind } from './faults.ts';
+import { Hangs } from './hangs.ts';
+import { Hints } from './hints.ts';
 import { Letters } from './letters.ts';
 import { SimulatedNode } from './node.ts';
 import { OperatorProcess, type Breakage } from './operator-process.ts';
@@ -29,6 +32,8 @@ export interface SimulationOptions {
   readonly letters?: boolean;
   /** Whether runs may end in something else than success: a failure, a question, or with their container; true by default. */
   readonly ends?: boolean;
+  /** Agents send no hints, none hangs but for the faults, and no run is stuck: as seeds were before there was any of it. */
+  readonly plain?: boolean;
 }
 
 export interface Outcome {
@@ -65,6 +70,7 @@ async function play({
   faults = 'all',
   letters: withLetters = false,
   ends = true,
+  plain = false,
 }: SimulationOptions): Promise<Outcome> {
   const random = new Random(String(seed));
   const scheduler = new Scheduler();
@@ -74,6 +80,7 @@ async function play({
   const weather = new Weather(random.fork('network'));
   const shape = random.fork('shape');
   const busyMs = shape.between(20_000, 90_000);
+  const traits = plain ? {} : someTraits(random.fork('traits'));
   let mended = faults === 'none';
   const share = shape.chance(0.5)
     ? { image: 0.05, crash: 0.1, unschedulable: 0.05, slowStop: 0.3 }
@@ -87,6 +94,7 @@ async function play({
     trouble: () => (mended ? calm : share),
     ...(withLetters ? { steps: random.fork('steps') } : {}),
     ...(ends ? { ends: random.fork('ends') } : {}),
+    ...(traits.stuckAfterMs === undefined ? {} : { stalls: random.fork('stalls') }),
   });
   const operators: OperatorProcess[] = [];
   const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
@@ -97,6 +105,7 @@ async function play({
     scheduler,
     keys,
     isOperator,
+    stuckAfterMs: traits.stuckAfterMs,
   });
   /** So long an operator may not know what is true. */
   let unknownMs = 1_000;
@@ -151,6 +160,15 @@ async function play({
   };
 
   let runWatch: RunWatch | undefined;
+  let agentWatch: AgentWatch | undefined;
+  const hangs =
+    traits.hangs === true && faults === 'all'
+      ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs })
+      : undefined;
+  const hints = new Hints({
+    ...{ cluster, node, operators, scheduler, trace, random: random.fork('hints') },
+    onDelivered: (process, conversation) => agentWatch?.told(process, conversation),
+  });
   /** Goes on until nothing is left of what is not yet as it should be, in words. */
   const until = async (left: () => readonly string[]): Promise<void> => {
     const began = scheduler.monotonic();
@@ -158,6 +176,7 @@ async function play({
       if (scheduler.monotonic() - began > settleMs) throw new Violation('everything settles', left().join('; '));
       await run(scheduler.monotonic() + 2_000);
       runWatch?.look();
+      agentWatch?.look();
     }
   };
 
@@ -178,6 +197,7 @@ async function play({
       for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
         // A loss that is followed by a pause is the pause's.
         conversation.continuations = 0;
+        conversation.lost = false;
         if ((object as Sandbox).spec.replicas === 1) continue;
         // One whose action was rejected for the pause is idle.
         if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted)) conversation.mayStand = true;
@@ -185,13 +205,17 @@ async function play({
     });
     node.onTold = (text) => safety.told(text);
     node.onHeard = (process, id) => safety.heard(process, id);
-    await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template(limits));
+    await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template(limits, traits));
     await quotas.start();
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
     letters?.start();
-    if (faults === 'none') verdicts.expectCalm();
-    else {
+    if (traits.hints === true) hints.start();
+    hangs?.start();
+    if (faults === 'none') {
+      verdicts.expectCalm();
+      agentWatch = new AgentWatch({ cluster, node, scheduler });
+    } else {
       blows.start();
       // A watch that has fallen silent is only found out when the watchdog has lost its patience; one that was cut comes back
       // after a pause, and another one where it has to begin with a list.
@@ -206,6 +230,8 @@ async function play({
     await run(mendedAt + (deaf ? unknownMs : 65_000));
     await until(() => operators.flatMap(({ behind }) => behind));
     runWatch = new RunWatch({ cluster, node, scheduler });
+    agentWatch ??= new AgentWatch({ cluster, node, scheduler });
+    hangs?.strike();
     if (faults !== 'none') verdicts.expectCalm();
     const left = () =>
       people.done && letters?.done !== false ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy'];
@@ -246,10 +272,28 @@ async function play({
 }
 
 /** The command that runs a seed again and shows what happens in it. */
-export const replayCommand = ({ seed, faults = 'all', letters = false }: SimulationOptions): string =>
-  `node test/simulation/main.ts --seed ${seed}${faults === 'all' ? '' : ` --faults '${faults}'`}${letters ? ' --letters' : ''}`;
+export const replayCommand = ({ seed, faults = 'all', letters = false, plain = false }: SimulationOptions): string =>
+  [
+    `node test/simulation/main.ts --seed ${seed}`,
+    ...(faults === 'all' ? [] : [`--faults '${faults}'`]),
+    ...(letters ? ['--letters'] : []),
+    ...(plain ? ['--plain'] : []),
+  ].join(' ');
 
-const template = (limits: TimeLimits) => ({
+interface Traits {
+  readonly hints?: boolean;
+  readonly hangs?: boolean;
+  readonly stuckAfterMs?: number;
+}
+
+/** What agents and their template do in some seeds and not in others. */
+const someTraits = (random: Random): Traits => ({
+  hints: random.chance(0.5),
+  hangs: random.chance(0.3),
+  ...(random.chance(0.3) ? { stuckAfterMs: random.whole(10, 40) * 1_000 } : {}),
+});
+
+const template = (limits: TimeLimits, { stuckAfterMs }: Traits) => ({
   apiVersion,
   kind: 'SandboxTemplate',
   metadata: { name: 'default', namespace: 'default' },
@@ -257,6 +301,7 @@ const template = (limits: TimeLimits) => ({
     podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } },
     storage: { size: '1Gi', retain: false },
     startDeadline: '2m',
+    agent: stuckAfterMs === undefined ? {} : { stuckAfter: `${stuckAfterMs / 1000}s` },
     ...limits,
   },
 });

@@ -4,11 +4,11 @@ import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 import { isRunRequested, type Sandbox } from '../../resources/sandbox.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { retryAfterMs, withAttempt, withRunContinued, withRunRefused, withStall } from './continuation.ts';
 import { withAgentState, withFailureOf, withUnseenLoss } from './execution.ts';
 import { sinceMessage } from './messages.ts';
-import { stalledFor } from './stall.ts';
+import { Stalls } from './stall.ts';
 
 export interface RunsOptions {
   readonly agent: AgentClient;
@@ -35,9 +35,11 @@ export interface RunScope {
 /** Keeps what is said of a conversation's run what it is, and lets it go on where something else than its owner has cut it. */
 export class Runs {
   readonly #options: RunsOptions;
+  readonly #stalls: Stalls;
 
   constructor(options: RunsOptions) {
     this.#options = options;
+    this.#stalls = new Stalls(options);
   }
 
   /** Takes what the agent has just said of itself. Returns when to look again, if sooner than usual. */
@@ -48,7 +50,9 @@ export class Runs {
     const stops = scope.sandbox.status ?? {};
     const runRequested = isRunRequested(scope.sandbox);
     const { agentRuns: agentRun = 0 } = stops;
-    const seen = sinceMessage(state, before, { agentRun, nowMs: clock.now() });
+    const stopping = before.interruption?.givenUp === 'Stalled' && this.#stalls.isStopping(keyOf(scope));
+    const said: AgentConversation = stopping && state.executionStatus === 'running' ? { ...state, executionStatus: 'paused' } : state;
+    const seen = sinceMessage(said, before, { agentRun, nowMs: clock.now() });
     const decision = withAgentState(before, seen, agentRun, clock.now(), stops, runRequested);
     const observed = decision.status;
     let { continueRun } = decision;
@@ -58,9 +62,10 @@ export class Runs {
       if (failure !== undefined) scope.status = withFailureOf(observed, await shownOf(scope, failure));
       else if (before.agentRun === observed.agentRun) scope.status = { ...observed, executionDetail: 'The run was cut off.' };
       else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
-    } else if (continueRun && seen.executionStatus === 'error') {
+    } else if (seen.executionStatus === 'error' && observed.executionStatus === 'paused' && (continueRun || before.agentRun !== agentRun)) {
+      // Over by itself before it was cut, and nobody had looked.
       const failure = await agent.lastError(endpoint, id, { signal });
-      continueRun = failure === undefined;
+      continueRun &&= failure === undefined;
       scope.status = failure === undefined ? observed : withFailureOf(observed, await shownOf(scope, failure));
     } else scope.status = observed;
     await scope.beforeItGoesOn();
@@ -88,14 +93,25 @@ export class Runs {
     return undefined;
   }
 
+  /** Stored before it is done: a run that stands, and nobody knows why, would wait for ever. */
   async #stopStalled(scope: RunScope, signal: AbortSignal): Promise<undefined> {
     const { agent, clock } = this.#options;
+    const key = keyOf(scope);
+    const silentMs = this.#stalls.look(key, scope.status);
     const allowed = scope.template?.spec.agent.stuckAfter;
-    if (allowed === undefined || !stalledFor(scope.status, scope.sandbox, allowed, clock.now())) return undefined;
-    await agent.interrupt(scope.endpoint, scope.id, { signal });
+    if (allowed === undefined || scope.status.executionStatus !== 'running' || silentMs < durationMs(allowed)) return undefined;
     scope.status = withStall(scope.status, isoTime(clock), allowed);
+    await scope.store();
+    let taken = false;
+    try {
+      await agent.interrupt(scope.endpoint, scope.id, { signal });
+      taken = true;
+    } finally {
+      this.#stalls.stopped(key, taken);
+    }
     return undefined;
   }
 }
 
+const keyOf = ({ sandbox, id }: RunScope): string => `${sandbox.metadata.uid}/${id}`;
 const shownOf = (scope: RunScope, { code, detail }: AgentFailure): Promise<string> => scope.shown(`${code}: ${detail}`);

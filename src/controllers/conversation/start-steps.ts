@@ -6,6 +6,7 @@ import type { Clock } from '../../kube/clock.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { StartStatus, StartStep } from '../../resources/conversation.ts';
+import { isNewerVersion } from '../../resources/object.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
 import { troubleIn } from '../sandbox/trouble.ts';
@@ -79,7 +80,10 @@ export class StartSteps {
     if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await store(scope, signal);
     const prepared = await this.#prepare(scope, endpoint, signal);
     if (typeof prepared === 'number') return prepared;
-    const { created, status } = await pipeline.createConversation(scope.stored, endpoint, prepared.workingDir, signal);
+    scope.sandbox = this.#present(scope);
+    const present = this.#runningEndpoint(scope);
+    if (present === undefined) return undefined;
+    const { created, status } = await pipeline.createConversation(scope.stored, present, prepared.workingDir, signal);
     begun(scope, status, created);
     transition(scope, 'READY');
     return firstPollMs;
@@ -135,6 +139,14 @@ export class StartSteps {
     if (refusal === undefined) throw error;
     this.#options.logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: refusal.code, error });
     return refusal;
+  }
+
+  /** The sandbox as it is after steps that took their time: what begins now begins in the container that it has now. */
+  #present({ stored, sandbox }: Scope): Sandbox | undefined {
+    const name = sandbox?.metadata.name ?? '';
+    const present = this.#options.stores.sandboxes.get(stored.metadata.namespace, name);
+    const newer = present?.metadata.uid === sandbox?.metadata.uid && present !== undefined && sandbox !== undefined;
+    return newer && isNewerVersion(present, sandbox) ? present : sandbox;
   }
 
   /** The agent of the sandbox, while the sandbox is RUNNING. Ends the start when that can never be. */

@@ -321,8 +321,10 @@ export class SandboxReconciler {
       if (!(error instanceof AgentError)) throw error;
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
+    // Who does not answer cannot be stopped. That it is to be is kept until it answers, or its container ends.
+    const wanted = !(isSilent && (sandbox.status.pausedAt !== undefined || pausedUnseen(sandbox)));
     return {
-      progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted: true, held: isSilent },
+      progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted, held: isSilent },
       requeueAfterMs,
     };
   }

@@ -13,10 +13,10 @@ import {
 } from '../../../src/controllers/conversation/continuation.ts';
 import { withFirstMessage } from '../../../src/controllers/conversation/messages.ts';
 import { noticeOfRun } from '../../../src/controllers/conversation/run-notices.ts';
-import { stalledFor } from '../../../src/controllers/conversation/stall.ts';
+import { Stalls } from '../../../src/controllers/conversation/stall.ts';
 import { AgentSilence } from '../../../src/controllers/agent-silence.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation.ts';
-import { aSandbox, later, noon, noonMs } from '../../support/builders.ts';
+import { later, noon, noonMs } from '../../support/builders.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const loss = (more: Partial<InterruptedRun> = {}): InterruptedRun => ({ reason: 'Loss', time: noon, ...more });
@@ -76,17 +76,111 @@ describe('an agent that does not go on', () => {
 });
 
 describe('a run of which nothing is heard', () => {
-  const sandbox = aSandbox({ status: { activeSince: later(-7_200_000) } });
+  const hour = 3_600_000;
   const runs = (more: ConversationStatus = {}): ConversationStatus => ({ executionStatus: 'running', lastActivityTime: noon, ...more });
-  it.each<[string, ConversationStatus, number, boolean]>([
-    ['is no stall before its time', runs(), 45 * 60_000 - 1, false],
-    ['is a stall after it', runs(), 45 * 60_000, true],
-    ['is none when it has just gone on', runs({ interruption: loss({ continuedAt: later(60_000) }) }), 45 * 60_000, false],
-    ['is none when it has just been told something', runs({ messages: { told: 1, toldAt: later(60_000) } }), 45 * 60_000, false],
-    ['is none where the agent does not say when it has last done something', { executionStatus: 'running' }, 90 * 60_000, false],
-    ['is none where nothing runs', { ...runs(), executionStatus: 'idle' }, 90 * 60_000, false],
-  ])('%s', (_sentence, status, ms, expected) => {
-    expect(stalledFor(status, sandbox, '45m', noonMs + ms)).toBe(expected);
+  const silentMs = async (looks: readonly (readonly [number, ConversationStatus])[]): Promise<number> => {
+    const clock = new VirtualClock(noonMs);
+    const stalls = new Stalls({ clock });
+    let silent = 0;
+    for (const [afterMs, status] of looks) {
+      await clock.advance(afterMs);
+      silent = stalls.look('c1', status);
+    }
+    return silent;
+  };
+
+  it.each<[string, readonly (readonly [number, ConversationStatus])[], number]>([
+    [
+      'is silent since it was first seen with nothing newer',
+      [
+        [0, runs()],
+        [hour, runs()],
+        [hour, runs()],
+      ],
+      2 * hour,
+    ],
+    [
+      'is not silent when it has just begun, however old its last event is',
+      [
+        [hour, runs({ executionStatus: 'waiting_for_confirmation' })],
+        [hour, runs()],
+      ],
+      0,
+    ],
+    [
+      'is not silent when an event has come',
+      [
+        [0, runs()],
+        [hour, runs({ lastActivityTime: later(hour) })],
+      ],
+      0,
+    ],
+    [
+      'is not silent when it has just gone on',
+      [
+        [0, runs()],
+        [hour, runs({ interruption: loss({ continuedAt: later(hour) }) })],
+      ],
+      0,
+    ],
+    [
+      'is not silent when it has just been told something',
+      [
+        [0, runs()],
+        [hour, runs({ messages: { told: 1, toldAt: later(hour) } })],
+      ],
+      0,
+    ],
+    [
+      'is not silent in another container',
+      [
+        [0, runs({ agentRun: 1 })],
+        [hour, runs({ agentRun: 2 })],
+      ],
+      0,
+    ],
+    [
+      'is none where the agent does not say when it has last done something',
+      [
+        [0, { executionStatus: 'running' }],
+        [hour, { executionStatus: 'running' }],
+      ],
+      0,
+    ],
+    [
+      'is none where nothing runs',
+      [
+        [0, runs()],
+        [hour, { ...runs(), executionStatus: 'idle' }],
+      ],
+      0,
+    ],
+  ])('%s', async (_sentence, looks, expected) => {
+    expect(await silentMs(looks)).toBe(expected);
+  });
+
+  it('counts by this process alone, whatever the clocks say', async () => {
+    expect(
+      await silentMs([
+        [0, runs({ lastActivityTime: later(-48 * hour) })],
+        [1_000, runs({ lastActivityTime: later(-48 * hour) })],
+      ]),
+    ).toBe(1_000);
+  });
+
+  it('is not believed to run for a moment after it was stopped, and is stopped again if it did not take that', async () => {
+    const clock = new VirtualClock(noonMs);
+    const stalls = new Stalls({ clock });
+    stalls.look('c1', runs());
+    await clock.advance(hour);
+    stalls.stopped('c1', false);
+    expect(stalls.isStopping('c1')).toBe(true);
+    await clock.advance(1_500);
+    expect(stalls.isStopping('c1')).toBe(false);
+    expect(stalls.look('c1', runs())).toBe(hour + 1_500);
+    stalls.stopped('c1', true);
+    await clock.advance(1_500);
+    expect(stalls.look('c1', runs())).toBe(0);
   });
 });
 

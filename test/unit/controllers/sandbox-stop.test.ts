@@ -149,6 +149,19 @@ describe('a pause by its owner that is taken back', () => {
     expect(status?.pausedAt).toBeUndefined();
   });
 
+  it('is kept while its agent does not answer, so that what runs later counts as begun after it', async () => {
+    const agent = new BusyAgent({});
+    agent.probe = () => Promise.resolve('unreachable');
+    const { status } = await settle(resumed(running), agent);
+    expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentRuns: 1, lastOwnerStop: 1 });
+    expect(status?.pausedAt).toBeDefined();
+    agent.probe = () => Promise.resolve('ready');
+    const after = await settle(resumed(status ?? {}), agent);
+    await agent.close();
+    expect(after.status).toMatchObject({ phase: 'RUNNING', agentRuns: 2, lastOwnerStop: 1 });
+    expect(after.status?.pausedAt).toBeUndefined();
+  });
+
   it('cuts nothing that runs after a pause by the quota was taken back', async () => {
     const agent = new BusyAgent({});
     const { lastOwnerStop: _none, ...byQuota } = { ...byOwner, lastStop: { reason: 'Quota', agentRuns: 1 } };

@@ -1,0 +1,84 @@
+import { AgentSilence } from '../../src/controllers/agent-silence.ts';
+import { Paces } from '../../src/controllers/conversation/paces.ts';
+import { Stalls } from '../../src/controllers/conversation/stall.ts';
+import { StatusWatch } from '../../src/controllers/conversation/status-watch.ts';
+import { Operator } from '../../src/controllers/operator.ts';
+import type { Conversation } from '../../src/resources/conversation.ts';
+import { conversations } from '../../src/resources/conversation.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
+import { but, client } from './broken-parts.ts';
+import type { Breakage } from './operator-process.ts';
+import { patched } from './patched.ts';
+
+/** What each of some objects remembers. */
+class Remembered<T extends object> {
+  readonly #all = new WeakMap<T, Set<string>>();
+
+  of(owner: T): Set<string> {
+    const known = this.#all.get(owner) ?? new Set<string>();
+    this.#all.set(owner, known);
+    return known;
+  }
+}
+
+const heard = new Remembered<Paces>();
+const said = new Remembered<StatusWatch>();
+const ages = 1e9;
+
+const isStall = (object: KubeObject): boolean => (object as Conversation).status?.interruption?.givenUp === 'Stalled';
+
+/** What could be wrong with what is known of agents: by their hints, by their silence, and by that of their runs. */
+export const agentBreakages = {
+  'hints are not heard': { patches: [patched(Operator.prototype, 'hint', () => undefined)] },
+  'whoever was heard is not asked any more': {
+    patches: [
+      patched(Paces.prototype, 'hint', (self, original, key) => {
+        heard.of(self).add(key);
+        return original(key);
+      }),
+      patched(Paces.prototype, 'looked', (self, original, key, seen) => {
+        const waitMs = original(key, seen);
+        return heard.of(self).delete(key) ? ages : waitMs;
+      }),
+    ],
+  },
+  'a hint is taken for the end of a run': {
+    patches: [
+      patched(StatusWatch.prototype, 'hint', (self, original, request) => {
+        said.of(self).add(request.name);
+        return original(request);
+      }),
+      patched(StatusWatch.prototype, 'look', async (self, original, conversation, ...more) => {
+        const look = await original(conversation, ...more);
+        const over = typeof look !== 'number' && look.state !== undefined && said.of(self).has(conversation.metadata.name);
+        return over ? { ...look, state: { ...look.state, executionStatus: 'finished' } } : look;
+      }),
+    ],
+  },
+  'nobody notices that an agent is silent': { patches: [patched(AgentSilence.prototype, 'failed', () => false)] },
+  'whoever was silent is not asked any more': {
+    agent: (whole) => {
+      const answered = new Set<string>();
+      const silent = new Set<string>();
+      return but(whole, {
+        probe: async (endpoint, options) => {
+          const { baseUrl } = endpoint;
+          const state = silent.has(baseUrl) ? 'unreachable' : await whole.probe(endpoint, options);
+          if (state !== 'unreachable') answered.add(baseUrl);
+          else if (answered.has(baseUrl)) silent.add(baseUrl);
+          return state;
+        },
+      });
+    },
+  },
+  'a run of which nothing is heard goes on': { patches: [patched(Stalls.prototype, 'look', () => 0)] },
+  'a run is stopped as soon as it is seen': { patches: [patched(Stalls.prototype, 'look', () => ages)] },
+  'that a run was stopped is not written down': {
+    client: client((whole) => ({
+      updateStatus: (resource, object, options) =>
+        resource.kind === conversations.kind && isStall(object) ? Promise.resolve(object) : whole.updateStatus(resource, object, options),
+    })),
+  },
+} as const satisfies Readonly<Record<string, Breakage>>;
+
+export type AgentBreakable = keyof typeof agentBreakages;

@@ -1,0 +1,86 @@
+import { conversationIdOf } from '../../src/resources/ids.ts';
+import { SandboxReason, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { AgentProcess, StoredConversation } from './agent-process.ts';
+import type { Cluster } from './cluster.ts';
+import type { SimulatedNode } from './node.ts';
+import { Violation } from './safety.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface AgentWatchOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly scheduler: Scheduler;
+}
+
+/** What stands is asked for every 64 s; then it is asked again for 60 s; then, after the last back-off, it is told. */
+const silenceKnownMs = 64_000 + 60_000 + 40_000;
+const answerKnownMs = 30_000;
+/** What has been told shows in the agent's record within a second; without a hint, a run is asked for every 4 s. */
+const toldKnownMs = 2_500;
+/** More hints than these for one sandbox in so long, and not each is acted on at once. */
+const mostTold = 2;
+const budgetMs = 20_000;
+
+/** What is known of agents that stop to answer, and of what they tell. For when the operators know what is true. */
+export class AgentWatch {
+  readonly #options: AgentWatchOptions;
+  readonly #since: number;
+  /** By the uid of the sandbox: since when its agent answers, or does not. */
+  readonly #answers = new Map<string, { readonly agent: string; readonly silent: boolean; readonly since: number }>();
+  readonly #told = new Map<string, number[]>();
+
+  constructor(options: AgentWatchOptions) {
+    this.#options = options;
+    this.#since = options.scheduler.monotonic();
+  }
+
+  look(): void {
+    for (const sandbox of this.#options.cluster.sandboxes) this.#lookAt(sandbox);
+  }
+
+  #lookAt({ metadata: { uid, name }, status }: Sandbox): void {
+    const { cluster, node, scheduler } = this.#options;
+    const process = node.running.find(({ sandboxUid }) => sandboxUid === uid);
+    const before = this.#answers.get(uid);
+    const silent = process?.silentSince !== undefined;
+    const agent = process?.id ?? '';
+    if (before === undefined || before.agent !== agent || before.silent !== silent)
+      this.#answers.set(uid, { agent, silent, since: scheduler.monotonic() });
+    const forMs = scheduler.monotonic() - (this.#answers.get(uid)?.since ?? this.#since);
+    if (!silent && forMs > answerKnownMs && process !== undefined && status?.reason === SandboxReason.agentSilent)
+      throw new Violation('who answers again is not silent', `${name} for ${forMs} ms`);
+    // Nobody else has anything to ask it.
+    const users = cluster.conversations.filter(({ status: told }) => told?.start?.status === 'READY' && told.sandboxUID === uid);
+    if (!silent || forMs <= silenceKnownMs || users.length === 0) return;
+    if (status?.phase === 'RUNNING') throw new Violation('a silent agent is not said to run', `${name} is RUNNING after ${forMs} ms`);
+    const running = users.find((user) => user.status?.executionStatus === 'running');
+    if (running !== undefined) throw new Violation('a silent agent is not said to run', `${running.metadata.name} after ${forMs} ms`);
+  }
+
+  /** A hint has come to whoever leads. */
+  told(process: AgentProcess, conversation: StoredConversation): void {
+    const { scheduler } = this.#options;
+    const { status, updatedAt } = conversation;
+    const now = scheduler.monotonic();
+    const times = (this.#told.get(conversation.id) ?? []).filter((at) => now - at < budgetMs);
+    this.#told.set(conversation.id, [...times, now]);
+    if (times.length >= mostTold || (status !== 'finished' && status !== 'waiting_for_confirmation')) return;
+    scheduler.after(toldKnownMs, () => {
+      const changed = conversation.status !== status || conversation.updatedAt !== updatedAt;
+      if (!changed && process.alive && process.troubledUntil + answerKnownMs < now) this.#known(process, conversation, now);
+    });
+  }
+
+  #known({ sandboxUid }: AgentProcess, { id, status }: StoredConversation, since: number): void {
+    const { cluster } = this.#options;
+    const sandbox = cluster.sandboxOf(sandboxUid);
+    const conversation = cluster.conversations.find((known) => conversationIdOf(known) === id && known.status?.sandboxUID === sandboxUid);
+    const ready = conversation?.status?.start?.transitions.find((transition) => transition.status === 'READY');
+    const asked = ready !== undefined && Date.parse(ready.time) < this.#options.scheduler.now() - 4 * toldKnownMs;
+    if (!asked || sandbox?.status?.phase !== 'RUNNING' || conversation?.status?.executionStatus === status) return;
+    throw new Violation(
+      'what an agent tells is known soon',
+      `${id} shows ${conversation?.status?.executionStatus ?? 'nothing'} for ${status}, told at ${since}`,
+    );
+  }
+}

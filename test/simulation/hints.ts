@@ -1,0 +1,86 @@
+import type { AgentHint } from '../../src/agent/hints.ts';
+import { conversationIdOf } from '../../src/resources/ids.ts';
+import type { AgentProcess, StoredConversation } from './agent-process.ts';
+import type { Cluster } from './cluster.ts';
+import type { SimulatedNode } from './node.ts';
+import type { OperatorProcess } from './operator-process.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+
+export interface HintsOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly operators: readonly OperatorProcess[];
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  /** A true hint has come to every process, for the first time. */
+  readonly onDelivered: (process: AgentProcess, conversation: StoredConversation) => void;
+}
+
+const namespace = 'default';
+
+/**
+ * What agents say through the gateway, to whichever process listens: the one that leads, one that does no more, one that is frozen.
+ * Some are lost, all of them while no gateway is there; some come late, or again; and some are nobody's.
+ */
+export class Hints {
+  readonly #options: HintsOptions;
+  readonly #lost: number;
+  readonly #late: number;
+  readonly #repeated: number;
+  #gateway = true;
+
+  constructor(options: HintsOptions) {
+    this.#options = options;
+    const { random } = options;
+    this.#lost = random.chance(0.5) ? 0 : random.between(0, 0.6);
+    this.#late = random.chance(0.5) ? 0 : random.between(0, 0.4);
+    this.#repeated = random.between(0, 0.4);
+  }
+
+  start(): void {
+    const { node, random, scheduler } = this.#options;
+    node.onStatus = (process, conversation) => this.#tell(process, conversation);
+    if (random.chance(0.6)) this.#forge();
+    if (!random.chance(0.4)) return;
+    const toggle = () => {
+      this.#gateway = !this.#gateway;
+      scheduler.after(random.between(5_000, 60_000), toggle);
+    };
+    toggle();
+  }
+
+  #tell(process: AgentProcess, conversation: StoredConversation): void {
+    const { cluster, random, scheduler, onDelivered } = this.#options;
+    const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name;
+    if (sandbox === undefined || process.silentSince !== undefined || !this.#gateway || random.chance(this.#lost)) return;
+    const hint = { namespace, sandbox, conversationId: conversation.id };
+    const late = random.chance(this.#late);
+    scheduler.after(late ? random.between(1_000, 40_000) : random.between(1, 30), () => {
+      this.#deliver(hint);
+      if (!late) onDelivered(process, conversation);
+    });
+    if (random.chance(this.#repeated)) scheduler.after(random.between(0, 10_000), () => this.#deliver(hint));
+  }
+
+  /** By somebody who has got hold of a sandbox's key, or by a gateway that is confused: of the wrong ones, and many at once. */
+  #forge(): void {
+    const { cluster, random, scheduler } = this.#options;
+    scheduler.after(random.between(200, 15_000), () => {
+      const sandbox = random.pick(cluster.sandboxes)?.metadata.name ?? 'nobody';
+      const conversation = random.pick(cluster.conversations);
+      const conversationId = conversation === undefined || random.chance(0.3) ? undefined : conversationIdOf(conversation);
+      const hint = { namespace: random.chance(0.1) ? 'elsewhere' : namespace, sandbox, conversationId };
+      for (let count = random.chance(0.2) ? random.whole(5, 40) : 1; count > 0; count--)
+        scheduler.after(random.between(0, 2_000), () => this.#deliver(hint));
+      this.#forge();
+    });
+  }
+
+  #deliver(hint: AgentHint): void {
+    this.#options.trace.note(`hint: ${hint.namespace}/${hint.sandbox} ${hint.conversationId ?? 'any'}`);
+    for (const operator of this.#options.operators) operator.hint(hint);
+  }
+}
