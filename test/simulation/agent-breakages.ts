@@ -50,7 +50,7 @@ export const agentBreakages = {
       }),
       patched(StatusWatch.prototype, 'look', async (self, original, conversation, ...more) => {
         const look = await original(conversation, ...more);
-        const over = typeof look !== 'number' && look.state !== undefined && said.of(self).has(conversation.metadata.name);
+        const over = 'state' in look && look.state !== undefined && said.of(self).has(conversation.metadata.name);
         return over ? { ...look, state: { ...look.state, executionStatus: 'finished' } } : look;
       }),
     ],

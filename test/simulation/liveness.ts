@@ -45,11 +45,9 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     const view = viewOfSandbox(sandbox);
     if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
       return [`shows ${status.sandboxStatus ?? 'nothing'} (${status.sandboxStatusReason ?? ''}) for ${view.phase} (${view.reason})`];
-    // A start waits as long as its owner keeps its sandbox paused, there is no room for it, or its agent does not answer any more.
+    // A start waits as long as its owner keeps its sandbox paused, or there is no room for it.
     if (!isStartOver(start))
-      return view.phase === 'PAUSED' || view.reason === SandboxReason.agentSilent || (sandbox !== undefined && quotas.waitsRightly(sandbox))
-        ? []
-        : [`its start is still ${start}`];
+      return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox)) ? [] : [`its start is still ${start}`];
     if (start === 'ERROR') return [];
     const told = safety.heardBy(metadata.uid);
     if (spec.initialMessage !== undefined && told !== 1) return [`READY, and its first message was heard ${told} times`];

@@ -28,9 +28,7 @@ export class RunWatch {
     const works = new Set(node.running.flatMap(({ sandboxUid, running }) => running.map(({ id }) => `${sandboxUid} ${id}`)));
     for (const conversation of cluster.conversations) {
       const { metadata, status } = conversation;
-      // What the last word of a sandbox that is gone for good was is kept, and shown to nobody by the gateway.
-      const gone = status?.sandboxStatus === 'MISSING' || status?.sandboxStatus === 'ERROR';
-      const said = status?.executionStatus === 'running' && metadata.deletionTimestamp === undefined && !gone;
+      const said = status?.executionStatus === 'running' && metadata.deletionTimestamp === undefined;
       // Of one that does not answer nobody knows (see AgentWatch).
       const unknown = node.running.some(({ sandboxUid, silentSince }) => sandboxUid === status?.sandboxUID && silentSince !== undefined);
       if (!said || unknown || works.has(`${status.sandboxUID ?? ''} ${conversationIdOf(conversation)}`)) {

@@ -37,6 +37,12 @@ export function withRunUnknown(status: ConversationStatus, sandbox: Sandbox, why
   return { ...status, executionStatus: 'paused', executionDetail: executionDetail.slice(0, 2048), interruption };
 }
 
+/** What was under way is over for good. */
+const withSandboxGone = (status: ConversationStatus): ConversationStatus =>
+  status.executionStatus === 'running' || status.executionStatus === 'waiting_for_confirmation'
+    ? { ...status, executionStatus: 'error', executionDetail: 'Its sandbox is gone, and its run with it.' }
+    : status;
+
 /**
  * The status of a conversation whose sandbox can't be asked: a run that was under way is now interrupted, and remembered with the
  * reason, because that decides whether it goes on by itself later.
@@ -48,7 +54,7 @@ export function withSandboxAway(
   view: SandboxView,
   now: string,
 ): ConversationStatus {
-  if (view.phase === 'ERROR' || view.phase === 'MISSING') return status;
+  if (view.phase === 'MISSING') return withSandboxGone(status);
   const stops = sandbox?.status ?? {};
   const stoppedIn = stoppedSince(status, id, stops);
   if ((status.executionStatus === 'running' || stoppedIn !== undefined) && pendingOf(status) === undefined) {

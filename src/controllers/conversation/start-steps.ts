@@ -41,6 +41,8 @@ export interface StartStepsOptions {
 const slackMs = 60_000;
 /** Until the sandbox of an earlier conversation of the same id has gone. */
 const workingMs = 60_000;
+/** For the agent of a sandbox that is there, to answer again: longer than its container's probes take to replace it. */
+const silentMs = 120_000;
 const firstPollMs = 200;
 const retryMs = 1_000;
 
@@ -73,7 +75,7 @@ export class StartSteps {
       transition(scope, 'WAITING_FOR_SANDBOX');
     }
     const endpoint = this.#runningEndpoint(scope);
-    if (endpoint === undefined) return undefined;
+    if (endpoint === undefined) return this.#deadlineMs(scope);
     if (scope.startStatus === 'WAITING_FOR_SANDBOX') transition(scope, 'PREPARING_REPOSITORY');
     this.#checkDeadline(scope);
     // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
@@ -82,7 +84,7 @@ export class StartSteps {
     if (typeof prepared === 'number') return prepared;
     scope.sandbox = this.#present(scope);
     const present = this.#runningEndpoint(scope);
-    if (present === undefined) return undefined;
+    if (present === undefined) return this.#deadlineMs(scope);
     const { created, status } = await pipeline.createConversation(scope.stored, present, prepared.workingDir, signal);
     begun(scope, status, created);
     transition(scope, 'READY');
@@ -163,10 +165,22 @@ export class StartSteps {
       case 'STARTING':
       case 'PAUSED':
         if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
+        if (view.reason === SandboxReason.agentSilent) {
+          // That has no end of its own, while its container runs.
+          scope.status = withTrouble(scope.status, troubleIn(view));
+          this.#checkDeadline(scope);
+          return undefined;
+        }
         // The step's time runs only while there is a sandbox to take it in.
         scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
         return undefined;
     }
+  }
+
+  /** Milliseconds until the step's time is up. */
+  #deadlineMs({ status }: Scope): number | undefined {
+    const deadline = status.start?.deadline;
+    return deadline === undefined ? undefined : Math.max(0, Date.parse(deadline) - this.#options.clock.now()) + 1;
   }
 
   #checkDeadline(scope: Scope): void {
@@ -192,6 +206,7 @@ export class StartSteps {
   #allowedMs(status: StartStatus): number | undefined {
     const { cloneTimeoutSeconds, setupTimeoutSeconds } = this.#options.pipeline.limits;
     if (status === 'WORKING') return workingMs;
+    if (status === 'WAITING_FOR_SANDBOX') return silentMs;
     if (status === 'PREPARING_REPOSITORY') return cloneTimeoutSeconds * 1000 + slackMs;
     return status === 'SETTING_UP_SKILLS' ? setupTimeoutSeconds * 1000 + slackMs : undefined;
   }

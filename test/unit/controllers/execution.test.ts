@@ -60,7 +60,21 @@ describe('when the sandbox goes away', () => {
       [],
       { interruption: { reason: 'User', time: noon } },
     ],
-    ['a deleted sandbox changes nothing', { executionStatus: 'running' }, view('MISSING', 'Deleted'), [], { executionStatus: 'running' }],
+    [
+      'a run is over when its sandbox is gone',
+      { executionStatus: 'running' },
+      view('MISSING', 'Deleted'),
+      [],
+      { executionStatus: 'error', executionDetail: 'Its sandbox is gone, and its run with it.' },
+    ],
+    ['what was finished stays so', { executionStatus: 'finished' }, view('MISSING', 'Deleted'), [], { executionStatus: 'finished' }],
+    [
+      'a run stands while its sandbox is in error',
+      { executionStatus: 'running' },
+      view('ERROR', 'NodeLost'),
+      [],
+      { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } },
+    ],
   ];
   it.each(cases)('%s', (_sentence, status, seen, interrupted, expected) => {
     const stop = interrupted.length === 0 ? {} : { interrupted, lastStop: { reason: 'Quota', agentRuns: 1 } };
