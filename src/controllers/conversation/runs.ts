@@ -1,6 +1,7 @@
 import type { AgentClient, AgentConversation, AgentEndpoint, AgentFailure } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
+import { LruMap } from '../../kube/lru-map.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 import { isRunRequested, type Sandbox } from '../../resources/sandbox.ts';
@@ -32,10 +33,17 @@ export interface RunScope {
   beforeItGoesOn(): Promise<void>;
 }
 
+const maxRemembered = 20_000;
+/** The kubelet says that a container was exchanged before its agent answers; the operator's caches may be behind that. */
+const causelessMs = 5_000;
+const doubtMs = 1_000;
+
 /** Keeps what is said of a conversation's run what it is, and lets it go on where something else than its owner has cut it. */
 export class Runs {
   readonly #options: RunsOptions;
   readonly #stalls: Stalls;
+  /** Errors without a cause: in which of the agent's runs, and since when by the monotonic clock. */
+  readonly #causeless = new LruMap<string, { readonly agentRun: number; readonly since: number }>(maxRemembered);
 
   constructor(options: RunsOptions) {
     this.#options = options;
@@ -56,12 +64,16 @@ export class Runs {
     const decision = withAgentState(before, seen, agentRun, clock.now(), stops, runRequested);
     const observed = decision.status;
     let { continueRun } = decision;
+    if (observed.executionStatus !== 'error') this.#causeless.delete(keyOf(scope));
     // Half of it is not stored when the next question fails: whether the run was cut follows from where it was seen before.
     if (observed.executionStatus === 'error' && observed.executionDetail === undefined) {
       const failure = await agent.lastError(endpoint, id, { signal });
       if (failure !== undefined) scope.status = withFailureOf(observed, await shownOf(scope, failure));
-      else if (before.agentRun === observed.agentRun) scope.status = { ...observed, executionDetail: 'The run was cut off.' };
-      else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
+      else if (before.agentRun === observed.agentRun) {
+        // Its container may have been exchanged, and the sandbox not say so yet: then it is a loss, and goes on.
+        if (!this.#hasStood(keyOf(scope), agentRun)) return doubtMs;
+        scope.status = { ...observed, executionDetail: 'The run was cut off.' };
+      } else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
     } else if (seen.executionStatus === 'error' && observed.executionStatus === 'paused' && (continueRun || before.agentRun !== agentRun)) {
       // Over by itself before it was cut, and nobody had looked.
       const failure = await agent.lastError(endpoint, id, { signal });
@@ -71,6 +83,15 @@ export class Runs {
     await scope.beforeItGoesOn();
     if (continueRun) return this.#continue(scope, signal);
     return this.#stopStalled(scope, signal);
+  }
+
+  /** Whether the error has been there, without a cause, for so long that its sandbox would say if its container were another. */
+  #hasStood(key: string, agentRun: number): boolean {
+    const now = this.#options.clock.monotonic();
+    const known = this.#causeless.get(key);
+    if (known?.agentRun === agentRun) return now - known.since >= causelessMs;
+    this.#causeless.set(key, { agentRun, since: now });
+    return false;
   }
 
   /**

@@ -60,6 +60,13 @@ function followed(messages: LaterMessage[] = []) {
   });
   return {
     agent,
+    /** Its container is exchanged, and the sandbox says so. */
+    exchange: () =>
+      stores.sandboxes.set({
+        ...sandbox,
+        metadata: { ...sandbox.metadata, resourceVersion: '2' },
+        status: { ...sandbox.status, agentRuns: 2 },
+      }),
     close: () => agent.close(),
     /** Reconciles as often as it asks for, for so long. */
     pass: async (ms: number) => {
@@ -121,6 +128,48 @@ describe('a run whose agent answers nonsense', () => {
     };
     expect(await pass(100_000)).toMatchObject({ executionStatus: 'running' });
     expect(asked).toBeGreaterThan(3);
+    await close();
+  });
+});
+
+describe('a run that shows an error without a cause', () => {
+  const errorAlone = (agent: OpenHandsClient) => {
+    agent.conversation = () => Promise.resolve(state('error'));
+    agent.lastError = () => Promise.resolve(undefined);
+  };
+
+  it('was cut off, once its container has proved to be the same', async () => {
+    const { agent, pass, close } = followed();
+    errorAlone(agent);
+    expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
+    expect(await pass(8_000)).toMatchObject({ executionStatus: 'error', executionDetail: 'The run was cut off.' });
+    await close();
+  });
+
+  it('was lost with its container, and goes on, when the sandbox says a moment later that it is another', async () => {
+    const { agent, pass, exchange, close } = followed();
+    errorAlone(agent);
+    let told = 0;
+    agent.run = () => {
+      told += 1;
+      return Promise.resolve();
+    };
+    expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
+    exchange();
+    const again = { agentRun: 2, executionStatus: 'running', interruption: { reason: 'Loss', continuedAt: expect.any(String) as string } };
+    expect(await pass(2_000)).toMatchObject(again);
+    expect(told).toBe(1);
+    await close();
+  });
+
+  it('is doubted anew after it has passed', async () => {
+    const { agent, pass, close } = followed();
+    errorAlone(agent);
+    await pass(3_000);
+    agent.conversation = () => Promise.resolve(state('running'));
+    await pass(60_000);
+    errorAlone(agent);
+    expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
     await close();
   });
 });
