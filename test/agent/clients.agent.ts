@@ -1,38 +1,30 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
-import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
-import { Agents } from './support/agents.ts';
+import { finish, marker, tool } from '../support/model-server.ts';
+import { Agents, hookMs } from './support/agents.ts';
 
 // As a module the published package has no `require`, by which it looks for a WebSocket outside of browsers: here it gets Node's.
 Object.assign(globalThis, { window: { WebSocket } });
 const { RemoteConversation, RemoteWorkspace } = await import('@openhands/typescript-client');
 
 const run = promisify(execFile);
-const folder = mkdtempSync(join(tmpdir(), 'agent-clients-'));
-let model: ModelServer;
 let agents: Agents;
 
 beforeAll(async () => {
-  model = await ModelServer.start();
-  agents = await Agents.start(model);
-}, 60_000);
-afterAll(async () => {
-  await agents.up.stop();
-  await model[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+  agents = await Agents.start();
+}, hookMs);
+afterAll(() => agents.stop(), hookMs);
 
 /** The last line that a script prints, which is JSON. */
 async function python(file: string, env: Record<string, string>): Promise<unknown> {
   const path = fileURLToPath(new URL(`scripts/${file}`, import.meta.url));
   const { stdout } = await run(process.env['AGENT_PYTHON'] ?? 'python3', [path], {
-    env: { PATH: process.env['PATH'], HOME: folder, LITELLM_LOCAL_MODEL_COST_MAP: 'True', OPENHANDS_SUPPRESS_BANNER: '1', ...env },
+    env: { PATH: process.env['PATH'], HOME: agents.folder, LITELLM_LOCAL_MODEL_COST_MAP: 'True', OPENHANDS_SUPPRESS_BANNER: '1', ...env },
     timeout: 150_000,
   });
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as unknown;
@@ -46,7 +38,7 @@ async function accessTo(id: string, sandbox: string) {
 
 describe('published clients of agents, through the proxy', () => {
   it('in TypeScript: a conversation is followed by its WebSocket, gets a message, runs and finishes; commands and files go both ways', async () => {
-    model.script('ts', { text: 'Ready.' }, tool('echo typescript > ts.txt'), finish);
+    agents.model.script('ts', { text: 'Ready.' }, tool('echo typescript > ts.txt'), finish);
     const { id, sandbox } = await agents.begin(`Wait for me. ${marker('ts')}`);
     await agents.reaches(id, { execution_status: 'finished' });
     const workspace = new RemoteWorkspace(await accessTo(id, sandbox));
@@ -84,24 +76,24 @@ describe('published clients of agents, through the proxy', () => {
 
   /** In Python, on the same conversation: its sandbox is there, and takes its time to start. */
   const pythonOn = async (id: string, sandbox: string) => {
-    model.script('ts', tool('echo python > py.txt'), finish);
+    agents.model.script('ts', tool('echo python > py.txt'), finish);
     const { host, apiKey, workingDir } = await accessTo(id, sandbox);
     return python('remote_conversation.py', { AGENT_URL: host, SESSION_KEY: apiKey, WORKING_DIR: workingDir, CONVERSATION_ID: id });
   };
 
   it('in Python: a sandbox is made, used and deleted, with a conversation that the client has made itself', async () => {
-    model.script('python', tool('echo python > python.txt'), finish);
+    agents.model.script('python', tool('echo python > python.txt'), finish);
     const answer = await python('cloud_workspace.py', {
       BASE_URL: agents.up.url,
       API_KEY: agents.up.key,
-      MODEL_URL: model.baseUrl,
-      WORKING_DIR: folder,
+      MODEL_URL: agents.model.baseUrl,
+      WORKING_DIR: agents.folder,
       MESSAGE: `Make a file. ${marker('python')}`,
     });
     expect(answer).toMatchObject({ command: 'from the client\n', status: 'finished', file: 'python\n' });
     const { live, stored } = z.object({ live: z.array(z.string()), stored: z.array(z.string()) }).parse(answer);
     for (const kinds of [live, stored]) expect(kinds).toEqual(expect.arrayContaining(['ActionEvent', 'ObservationEvent']));
-    expect(readFileSync(join(folder, 'python.txt'), 'utf8')).toBe('python\n');
+    expect(readFileSync(join(agents.folder, 'python.txt'), 'utf8')).toBe('python\n');
     await eventually('its sandbox to go', async () => (await agents.k('get', 'sandboxes', '-o', 'name')).trim().split('\n').length === 1);
   });
 });

@@ -1,24 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
-import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
-import { Agents } from './support/agents.ts';
+import { finish, marker, tool } from '../support/model-server.ts';
+import { Agents, hookMs } from './support/agents.ts';
 
-let dataDir: string;
-let model: ModelServer;
 let agents: Agents;
 
 beforeAll(async () => {
-  dataDir = mkdtempSync(join(tmpdir(), 'agent-loss-'));
-  model = await ModelServer.start();
-  agents = await Agents.start(model, { dataDir });
-}, 60_000);
-afterAll(async () => {
-  await agents.up.stop();
-  await model[Symbol.asyncDispose]();
-  rmSync(dataDir, { recursive: true, force: true });
-}, 60_000);
+  agents = await Agents.start();
+}, hookMs);
+afterAll(() => agents.stop(), hookMs);
 
 const steps = [
   tool('echo once >> once.txt'),
@@ -31,14 +20,14 @@ const steps = [
 async function expectWhole(name: string, sandbox: string): Promise<void> {
   const files = await Promise.all(['once.txt', 'begun.txt', 'ended.txt', 'later.txt'].map((file) => agents.fileNow(sandbox, file)));
   expect(files).toEqual(['once\n', 'begun\n', undefined, 'later\n']);
-  const requests = model.requests(name);
+  const requests = agents.model.requests(name);
   expect(requests).toHaveLength(4);
   expect(requests[2]?.messages.at(-1)?.content).toMatch(/restart occurred|interrupted before completion/);
 }
 
 describe('a run', () => {
   it('goes on when its agent is killed', async () => {
-    model.script('killed', ...steps);
+    agents.model.script('killed', ...steps);
     const { id, sandbox } = await agents.begin(`Work. ${marker('killed')}`);
     await agents.file(sandbox, 'begun.txt');
     process.kill(agents.agentProcess(), 'SIGKILL');
@@ -49,13 +38,13 @@ describe('a run', () => {
   });
 
   it('goes on when everything is killed, operator and gateway too, and started again', async () => {
-    model.script('powerless', ...steps);
+    agents.model.script('powerless', ...steps);
     const { id, sandbox } = await agents.begin(`Work. ${marker('powerless')}`);
     await agents.file(sandbox, 'begun.txt');
-    await agents.up.kill();
+    await agents.kill();
     const orphans = agents.up.agentProcesses();
     expect(orphans.length).toBeGreaterThan(0);
-    agents = await Agents.start(model, { dataDir });
+    await agents.startAgain();
     const alive = new Set(agents.up.agentProcesses());
     expect(orphans.filter((pid) => alive.has(pid))).toEqual([]);
     await agents.reaches(id, { execution_status: 'finished' });

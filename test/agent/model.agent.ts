@@ -1,17 +1,12 @@
-import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
-import { Agents, startMs } from './support/agents.ts';
+import { finish, marker, tool } from '../support/model-server.ts';
+import { Agents, hookMs, startMs } from './support/agents.ts';
 
-let model: ModelServer;
 let agents: Agents;
 
 beforeAll(async () => {
-  model = await ModelServer.start();
-  agents = await Agents.start(model);
-}, 60_000);
-afterAll(async () => {
-  await agents.up.stop();
-  await model[Symbol.asyncDispose]();
-}, 60_000);
+  agents = await Agents.start();
+}, hookMs);
+afterAll(() => agents.stop(), hookMs);
 
 /** Why a run has failed, as kubectl and as the REST service tell. */
 async function reasonsOf(id: string): Promise<{ kubectl: string; rest: string }> {
@@ -23,9 +18,9 @@ describe('when the model', () => {
   it('is not there, refuses the key, or knows no such model, the run ends in error with a reason; where it only wants patience, it finishes', async () => {
     // An address at which nothing listens.
     await agents.addTemplate('no-model', { agent: { baseUrl: 'http://127.0.0.1:9/v1' } });
-    model.script('401', { status: 401 });
-    model.script('404', { status: 404 });
-    model.script(
+    agents.model.script('401', { status: 401 });
+    agents.model.script('404', { status: 404 });
+    agents.model.script(
       '429',
       { status: 429, retryAfterSeconds: 1 },
       tool('echo patient > patient.txt'),
@@ -56,7 +51,7 @@ describe('when the model', () => {
     // The agent itself tries for two minutes.
     await agents.reaches(patient.id, { execution_status: 'finished' }, 150_000);
     expect(await agents.file(patient.sandbox, 'patient.txt')).toBe('patient\n');
-    expect(model.requests('429')).toHaveLength(6);
+    expect(agents.model.requests('429')).toHaveLength(6);
     const { id } = await down;
     await agents.reaches(id, { execution_status: 'error' }, 180_000);
     const { kubectl, rest } = await reasonsOf(id);

@@ -1,25 +1,26 @@
 import { z } from 'zod';
 import { eventually } from '../support/eventually.ts';
-import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
-import { Agents, startMs } from './support/agents.ts';
+import { finish, marker, tool } from '../support/model-server.ts';
+import { Agents, hookMs, startMs } from './support/agents.ts';
 
-let model: ModelServer;
 let agents: Agents;
 
 beforeAll(async () => {
-  model = await ModelServer.start();
-  agents = await Agents.start(model);
-}, 60_000);
-afterAll(async () => {
-  await agents.up.stop();
-  await model[Symbol.asyncDispose]();
-}, 60_000);
+  agents = await Agents.start();
+}, hookMs);
+afterAll(() => agents.stop(), hookMs);
 
 describe('with the real agent, the quota', () => {
   it('pauses a task that runs, and lets it finish when there is room again', async () => {
     await agents.limit(1);
-    model.script('first', tool('echo before >> before.txt'), tool('echo begun > begun; sleep 60'), tool('echo after >> after.txt'), finish);
-    model.script('second', tool('echo second > second.txt'), finish);
+    agents.model.script(
+      'first',
+      tool('echo before >> before.txt'),
+      tool('echo begun > begun; sleep 60'),
+      tool('echo after >> after.txt'),
+      finish,
+    );
+    agents.model.script('second', tool('echo second > second.txt'), finish);
     const first = await agents.begin(`Work. ${marker('first')}`);
     // In the middle of its second tool call: one that is cut is not repeated by the agent, but by its model.
     await agents.file(first.sandbox, 'begun');
@@ -35,7 +36,7 @@ describe('with the real agent, the quota', () => {
     await agents.reaches(first.id, { execution_status: 'finished' });
     const { sandbox } = first;
     expect([await agents.fileNow(sandbox, 'before.txt'), await agents.fileNow(sandbox, 'after.txt')]).toEqual(['before\n', 'after\n']);
-    expect(model.requests('first')).toHaveLength(4);
+    expect(agents.model.requests('first')).toHaveLength(4);
     await agents.delete(first.id);
   });
 });
@@ -51,8 +52,8 @@ describe('an agent that waits for a confirmation', () => {
   it('is paused neither by the quota nor for its idleness, and does what it has asked for once that is accepted', async () => {
     await agents.addTemplate('cautious', { agent: { confirmationPolicy: 'AlwaysConfirm' }, idleTimeout: '15s' });
     await agents.limit(2);
-    model.script('asks', tool('echo confirmed > confirmed.txt'), finish);
-    model.script('other', { text: 'Nothing to do.' });
+    agents.model.script('asks', tool('echo confirmed > confirmed.txt'), finish);
+    agents.model.script('other', { text: 'Nothing to do.' });
     const asking = await agents.begin(`Ask first. ${marker('asks')}`, { sandbox_spec_id: 'cautious' });
     await agents.reaches(asking.id, { execution_status: 'waiting_for_confirmation' });
     const younger = await agents.begin(`Nothing. ${marker('other')}`);

@@ -1,43 +1,17 @@
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { ModelServer, finish, marker, tool } from '../support/model-server.ts';
-import { Agents } from './support/agents.ts';
+import { finish, marker, tool } from '../support/model-server.ts';
+import { Agents, hookMs, modelKey } from './support/agents.ts';
+import { processTexts, tracesOf } from './support/traces.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'agent-story-'));
-let model: ModelServer;
 let agents: Agents;
 
-/** A repository with all that is for agents, on a git host that is a folder. */
-function makeRepository(): string {
-  const tree = join(folder, 'tree');
-  const git = (where: string, ...args: string[]) =>
-    execFileSync('git', ['-c', 'user.name=test', '-c', 'user.email=test@localhost', '-C', where, ...args], { stdio: 'pipe' });
-  mkdirSync(join(tree, '.openhands'), { recursive: true });
-  writeFileSync(join(tree, 'AGENTS.md'), 'Rule 42: the shop is closed on Sundays.\n');
-  writeFileSync(join(tree, '.openhands', 'setup.sh'), 'echo "set up in $(basename "$PWD")" > set-up.txt\n');
-  git(tree, 'init', '--quiet', '--initial-branch', 'main');
-  git(tree, 'add', '.');
-  git(tree, 'commit', '--quiet', '--message', 'first');
-  mkdirSync(join(folder, 'hosted', 'acme'), { recursive: true });
-  git(folder, 'clone', '--quiet', '--bare', tree, join(folder, 'hosted', 'acme', 'shop.git'));
-  return `file://${join(folder, 'hosted')}`;
-}
-
 beforeAll(async () => {
-  model = await ModelServer.start();
-  agents = await Agents.start(model, { env: { GIT_HOSTS: JSON.stringify({ github: makeRepository() }) } });
-}, 60_000);
-afterAll(async () => {
-  await agents.up.stop();
-  await model[Symbol.asyncDispose]();
-  rmSync(folder, { recursive: true, force: true });
-}, 60_000);
+  agents = await Agents.start();
+}, hookMs);
+afterAll(() => agents.stop(), hookMs);
 
 describe('a task for the real agent', () => {
   it('is done with its shell, and is followed over REST', async () => {
-    model.script('task', tool('echo made > file.txt; cat file.txt'), finish);
+    agents.model.script('task', tool('echo made > file.txt; cat file.txt'), finish);
     const { id, sandbox } = await agents.begin(`Make a file. ${marker('task')}`);
     await agents.reaches(id, { execution_status: 'finished' });
     expect(await agents.file(sandbox, 'file.txt')).toBe('made\n');
@@ -50,10 +24,10 @@ describe('a task for the real agent', () => {
     expect((await agents.agent(id, 'GET', '/events/search?limit=100')) as object).toMatchObject({ items: await agents.events(id) });
     expect(await agents.agent(id, 'GET', '/agent_final_response')).toEqual({ response: 'all done' });
 
-    const [first, second] = model.requests('task');
-    expect(first).toMatchObject({ model: 'm', authorization: 'Bearer llm-key-of-the-tests' });
+    const [first, second] = agents.model.requests('task');
+    expect(first).toMatchObject({ model: 'm', authorization: `Bearer ${modelKey}` });
     expect(second?.messages.at(-1)?.content).toContain('made');
-    expect(model.titles.length).toBeGreaterThan(0);
+    expect(agents.model.titles.length).toBeGreaterThan(0);
   });
 
   it('is told by kubectl too', async () => {
@@ -65,58 +39,14 @@ describe('a task for the real agent', () => {
   });
 
   it('shows the key of the model nowhere: not in a resource, a log, a file of the sandbox, or the environment of its processes', async () => {
-    const key = 'llm-key-of-the-tests';
-    const resources = await agents.k('get', 'conversations,sandboxes,sandboxtemplates,pods,pvc,events', '-o', 'json');
-    const sandbox = (await agents.k('get', 'sandboxes', '-o', 'name')).trim().replace(/^.*\//, '');
-    const logs = `${agents.up.output}\n${await agents.k('logs', sandbox)}`;
-    const found = (where: string) => {
-      try {
-        return execFileSync('grep', ['-rla', key, where], { encoding: 'utf8' }).trim().split('\n');
-      } catch {
-        return [];
-      }
-    };
-    const environments = agents.up.agentProcesses().map((pid) => `/proc/${pid}/environ`);
-    expect(environments.length).toBeGreaterThan(0);
-    expect([resources.includes(key), logs.includes(key)]).toEqual([false, false]);
-    expect([...found(agents.up.dataDir), ...environments.flatMap(found)]).toEqual([]);
-  });
-});
-
-describe('a repository', () => {
-  it('is cloned and set up, and what it says to agents is in the prompt; a second conversation shares the sandbox', async () => {
-    model.script('shop', tool('cat set-up.txt'), finish);
-    const { id, sandbox } = await agents.begin(`Look around. ${marker('shop')}`, { selected_repository: 'acme/shop' });
-    await agents.reaches(id, { execution_status: 'finished' });
-    const [first, second] = model.requests('shop');
-    const prompt = first?.messages.filter(({ role }) => role === 'system').map(({ content }) => content) ?? [];
-    expect(prompt.join('\n')).toContain('Rule 42: the shop is closed on Sundays.');
-    expect(second?.messages.at(-1)?.content).toContain('set up in project');
-
-    model.script('guest', tool('echo guest > guest.txt'), finish);
-    model.script('again', tool('echo host > host.txt'), finish);
-    const guest = await agents.begin(`Join. ${marker('guest')}`, { sandbox_id: sandbox });
-    expect(guest.sandbox).toBe(sandbox);
-    // A conversation's marker is in its first message, so this goes on with that script.
-    model.script('shop', tool('echo host > host.txt'), finish);
-    const { status } = await agents.up.call('POST', `/api/v1/app-conversations/${id}/send-message`, {
-      role: 'user',
-      content: [{ type: 'text', text: 'Go on.' }],
-      run: true,
-    });
-    expect(status).toBe(200);
-    await agents.reaches(guest.id, { execution_status: 'finished' });
-    await expect(agents.events(id, '&kind=MessageEvent')).resolves.not.toHaveLength(0);
-    const after = await agents.reaches(id, { execution_status: 'finished' });
-    expect(after.sandbox_id).toBe(sandbox);
-    expect(model.requests('guest')).toHaveLength(2);
-    expect(model.requests('shop')).toHaveLength(2);
+    expect(processTexts(agents).size).toBeGreaterThan(0);
+    expect(await tracesOf(agents, modelKey)).toEqual([]);
   });
 });
 
 describe('a run that its owner pauses in the middle of a command', () => {
   it('stands until it is told to go on, and then finishes', async () => {
-    model.script(
+    agents.model.script(
       'pause',
       tool('echo before >> before.txt'),
       tool('touch begun; sleep 60; touch ended'),
@@ -132,7 +62,7 @@ describe('a run that its owner pauses in the middle of a command', () => {
     await agents.reaches(id, { execution_status: 'finished' });
     expect([await agents.fileNow(sandbox, 'before.txt'), await agents.fileNow(sandbox, 'after.txt')]).toEqual(['before\n', 'after\n']);
     expect(await agents.fileNow(sandbox, 'ended')).toBeUndefined();
-    expect(model.requests('pause')[2]?.messages.at(-1)?.content).toContain('interrupted before completion');
-    expect(model.requests('pause')).toHaveLength(4);
+    expect(agents.model.requests('pause')[2]?.messages.at(-1)?.content).toContain('interrupted before completion');
+    expect(agents.model.requests('pause')).toHaveLength(4);
   });
 });

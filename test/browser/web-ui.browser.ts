@@ -1,8 +1,8 @@
 import { eventually } from '../support/eventually.ts';
+import { GitServer } from '../support/git-server.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 import { Window } from './support/browser.ts';
-import { startGitServer, type GitServer } from './support/git-server.ts';
 import { serveFolder, webUiFolder, type StaticServer } from './support/web-ui.ts';
 
 let ui: StaticServer;
@@ -21,14 +21,14 @@ const followUp = ['And now slowly:', '```sh', 'echo begun; sleep 40', '```', '``
 
 beforeAll(async () => {
   ui = await serveFolder(webUiFolder());
-  git = await startGitServer(repository, { 'README.md': 'Apples and pears.\n' });
+  git = await GitServer.start({ repositories: { [repository]: { files: { 'README.md': 'Apples and pears.\n' } } } });
   up = await Installation.start({ env: { CORS_ORIGINS: ui.url, GIT_HOSTS: JSON.stringify({ github: git.url }) } });
   window = await Window.open();
 }, 180_000);
 afterAll(async () => {
   await window.close();
   await up.stop();
-  git.close();
+  await git.stop();
   ui.close();
 }, 30_000);
 

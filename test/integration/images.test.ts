@@ -21,6 +21,15 @@ describe('the images', () => {
     expect(text).toMatch(/^USER [1-9][0-9]+:[1-9][0-9]+$/m);
   });
 
+  it.each(['agent.Containerfile', 'openhands.Containerfile'])(
+    'give that user a name and a shell, where commands run in it, in %s',
+    (name) => {
+      const text = readFileSync(join(root, 'images', name), 'utf8');
+      const user = /^USER ([0-9]+:[0-9]+)$/m.exec(text)?.[1] ?? '';
+      expect(text).toContain(`echo 'agent:x:${user}::/workspace:/bin/bash' >>/etc/passwd`);
+    },
+  );
+
   it('say what is needed where nothing builds them', () => {
     const { status, stderr } = spawnSync(join(root, 'images/build'), {
       env: { PATH: '/usr/bin:/bin', IMAGE_TOOL: 'kaniko' },

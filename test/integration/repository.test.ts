@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { GitServer } from '../support/git-server.ts';
-import { repositoryOf } from '../support/git-tree.ts';
 import { Installation, saying } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 
@@ -19,9 +18,9 @@ let up: Installation;
 beforeAll(async () => {
   const credentials = join(folder, 'forgejo');
   writeFileSync(credentials, credential);
-  const from = repositoryOf(folder, { 'README.md': 'private\n', 'large.bin': randomBytes(3 * 1024 * 1024) });
+  const files = { 'README.md': 'private\n', 'large.bin': randomBytes(3 * 1024 * 1024) };
   host = await GitServer.start({
-    repositories: { 'acme/shop': { branches: ['trunk'], head: 'trunk' }, 'acme/secret': { from } },
+    repositories: { 'acme/shop': { branches: ['trunk'], head: 'trunk' }, 'acme/secret': { files } },
     readers: { 'acme/secret': [credential] },
   });
   const hosts = JSON.stringify({ forgejo: host.url });

@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
+import { repositoryOf, type Tree } from './git-tree.ts';
 
 export interface SeenRequest {
   readonly method: string;
@@ -19,9 +20,9 @@ export interface GitServerOptions {
   readonly port?: number;
   /** What its URL ends with: /scm. */
   readonly prefix?: string;
-  /** Commits, branches and HEAD by the name of the repository; or all of another one, by its folder. */
+  /** By name: branches and HEAD, with an empty commit; or these files in a commit on main; or all of another one, by its folder. */
   readonly repositories: Readonly<
-    Record<string, { readonly branches?: readonly string[]; readonly head?: string; readonly from?: string }>
+    Record<string, { readonly branches?: readonly string[]; readonly head?: string; readonly files?: Tree; readonly from?: string }>
   >;
   /** `user:password` of those who may read a repository; a repository that is not here is public. */
   readonly readers?: Readonly<Record<string, readonly string[]>>;
@@ -79,7 +80,9 @@ export class GitServer {
   private constructor(options: GitServerOptions) {
     this.#options = options;
     this.readers = { ...options.readers };
-    for (const [name, { branches = ['main'], head = 'main', from }] of Object.entries(options.repositories)) {
+    for (const [name, { branches = ['main'], head = 'main', files, from = files && repositoryOf(this.#folder, files) }] of Object.entries(
+      options.repositories,
+    )) {
       const path = join(this.#folder, `${name}.git`);
       if (from !== undefined) {
         git(['clone', '--quiet', '--mirror', from, path]);

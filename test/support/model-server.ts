@@ -105,8 +105,8 @@ export class ModelServer implements AsyncDisposable {
   }
 
   /** Again, after `close`. */
-  async listen(port: number): Promise<void> {
-    this.#server.listen(port, '127.0.0.1');
+  async listen(port: number, host = '127.0.0.1'): Promise<void> {
+    this.#server.listen(port, host);
     await once(this.#server, 'listening');
   }
 

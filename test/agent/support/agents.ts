@@ -1,20 +1,33 @@
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, saying } from '../../support/installation.ts';
+import { Installation } from '../../support/installation.ts';
 import { kubectl } from '../../support/kubectl.ts';
-import type { ModelServer } from '../../support/model-server.ts';
+import { ModelServer } from '../../support/model-server.ts';
 import type { ConversationRecord } from '../../support/rest-user.ts';
 
 /** Where test/agent/run has installed it. */
 const agentsDir = fileURLToPath(new URL('../../../.cache/agents', import.meta.url));
+/** For the hooks of a file: no agent is started in them. */
+export const hookMs = 60_000;
 /** An agent takes 5 to 10 s of a core until it answers: much longer where others want that core. */
 export const startMs = 120_000;
 
 const eventsSchema = z.object({ items: z.array(z.looseObject({ kind: z.string() })) });
 export type AgentEvent = z.output<typeof eventsSchema>['items'][number];
+
+/** What the agents show the model. */
+export const modelKey = 'llm-key-of-the-tests';
+
+const install = (folder: string, env: Readonly<Record<string, string>>): Promise<Installation> =>
+  Installation.start({
+    dataDir: join(folder, 'data'),
+    env: { AGENT: 'openhands', AGENTS_DIR: agentsDir, ...env },
+    readyMs: 30_000,
+  });
 
 export interface Started {
   readonly id: string;
@@ -23,20 +36,44 @@ export interface Started {
 
 /** The built program with the real agent and a model, and what a user of it does. */
 export class Agents {
-  readonly up: Installation;
+  readonly model: ModelServer;
+  /** For what a test needs on this disk; it goes with the agents. */
+  readonly folder: string;
+  readonly #env: Readonly<Record<string, string>>;
+  #up: Installation;
 
-  private constructor(up: Installation) {
-    this.up = up;
+  private constructor({ model, folder, env, up }: Pick<Agents, 'model' | 'folder' | 'up'> & { env: Readonly<Record<string, string>> }) {
+    this.model = model;
+    this.folder = folder;
+    this.#env = env;
+    this.#up = up;
   }
 
-  static async start(model: ModelServer, { dataDir, env = {} }: { dataDir?: string; env?: Record<string, string> } = {}): Promise<Agents> {
-    const configured = { LLM_MODEL: 'openai/m', LLM_BASE_URL: model.baseUrl, LLM_API_KEY: 'llm-key-of-the-tests' };
-    const up = await Installation.start({
-      ...(dataDir === undefined ? {} : { dataDir }),
-      env: { AGENT: 'openhands', AGENTS_DIR: agentsDir, ...configured, ...env },
-      readyMs: 30_000,
-    });
-    return new Agents(up);
+  static async start(env: Readonly<Record<string, string>> = {}): Promise<Agents> {
+    const model = await ModelServer.start();
+    const folder = mkdtempSync(join(tmpdir(), 'agents-'));
+    const configured = { LLM_MODEL: 'openai/m', LLM_BASE_URL: model.baseUrl, LLM_API_KEY: modelKey, ...env };
+    return new Agents({ model, folder, env: configured, up: await install(folder, configured) });
+  }
+
+  get up(): Installation {
+    return this.#up;
+  }
+
+  /** Kills everything but the model. */
+  kill(): Promise<void> {
+    return this.#up.kill();
+  }
+
+  /** After `kill`, on what that has left. */
+  async startAgain(): Promise<void> {
+    this.#up = await install(this.folder, this.#env);
+  }
+
+  async stop(): Promise<void> {
+    await this.#up.stop();
+    await this.model[Symbol.asyncDispose]();
+    rmSync(this.folder, { recursive: true, force: true });
   }
 
   /** Starts a conversation and waits until its agent has accepted it. */
@@ -120,6 +157,13 @@ export class Agents {
     return response.json();
   }
 
+  /** Sends a message to a conversation, which is to be worked on. */
+  async say(id: string, text: string): Promise<void> {
+    const message = { role: 'user', content: [{ type: 'text', text }], run: true };
+    const { status, body } = await this.up.call('POST', `/api/v1/app-conversations/${id}/send-message`, message);
+    if (status !== 200) throw new Error(`${status}: ${JSON.stringify(body)}`);
+  }
+
   /** The agent's process of the only sandbox that runs. */
   agentProcess(): number {
     const pids = this.up.agentProcesses().filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('openhands.agent_server'));
@@ -142,5 +186,3 @@ export class Agents {
     return readdirSync(join(this.up.dataDir, 'node', 'volumes'));
   }
 }
-
-export { saying };

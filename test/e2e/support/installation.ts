@@ -10,7 +10,7 @@ import { kubeconfig, kubectl } from './cluster.ts';
 const execute = promisify(execFile);
 
 /** Whose keys the set-up makes: one for each part, so that no part's quota is another one's. */
-export const owners = ['story', 'talk', 'client', 'quota', 'causes', 'loss', 'upgrade', 'chaos'] as const;
+export const owners = ['story', 'talk', 'client', 'quota', 'causes', 'loss', 'openhands', 'upgrade', 'chaos'] as const;
 export type Owner = (typeof owners)[number];
 
 const factsSchema = z.object({

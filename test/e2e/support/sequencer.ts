@@ -12,6 +12,7 @@ const order = [
   'loss',
   'rights',
   'network',
+  'openhands',
   'upgrade',
   'chaos',
   'uninstall',

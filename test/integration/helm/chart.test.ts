@@ -49,6 +49,8 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
     ['an origin with a path', { gateway: { corsOrigins: ['https://ui.example.com/app'] } }, 'corsOrigins'],
     ['fewer reads than clients need', { gateway: { limits: { readsPerSecond: 19 } } }, 'readsPerSecond'],
     ['too long a wait for git hosts', { gateway: { repositoryCheck: { timeoutSeconds: 31 } } }, 'timeoutSeconds'],
+    ['more than a day for a clone', { operator: { preparation: { cloneTimeoutSeconds: 86_401 } } }, 'cloneTimeoutSeconds'],
+    ['no room for a repository', { operator: { preparation: { repositoryMaxMebibytes: 0 } } }, 'repositoryMaxMebibytes'],
     ['too long a drain', { gateway: { drainSeconds: 60 } }, 'drainSeconds'],
   ])('refuses %s', async (_name, values, word) => {
     await expect(renderChart(version, { values })).rejects.toThrow(word);
@@ -106,6 +108,15 @@ describe('the chart', () => {
     expect(Object.keys(operator.GIT_HOSTS)).toEqual(['github', 'gitlab', 'bitbucket']);
     expect(readGatewayConfig(chart.environment('gateway')).GIT_HOSTS).toEqual(operator.GIT_HOSTS);
     expect(operator.NAMESPACE).toBe('agents');
+    const preparation = { CLONE_TIMEOUT_SECONDS: 600, SETUP_TIMEOUT_SECONDS: 600, REPOSITORY_MAX_MIB: 10_240 };
+    // What the chart has by default is what the program has.
+    expect(operator).toMatchObject(preparation);
+    expect(readOperatorConfig({ MASTER_KEY_FILES: operator.MASTER_KEY_FILES.join(',') })).toMatchObject(preparation);
+    expect(readOperatorConfig(full.environment('operator'))).toMatchObject({
+      CLONE_TIMEOUT_SECONDS: 86_400,
+      SETUP_TIMEOUT_SECONDS: 30,
+      REPOSITORY_MAX_MIB: 2_000_000,
+    });
     expect(readGatewayConfig(chart.environment('gateway')).DRAIN_SECONDS).toBe(5);
     expect(readGatewayConfig(chart.environment('gateway')).CORS_ORIGINS).toEqual([]);
     expect(readGatewayConfig(chart.environment('gateway')).MAX_CONNECTIONS_PER_ADDRESS).toBe(1000);

@@ -20,6 +20,7 @@ export const valueSets: Readonly<Record<string, object>> = {
       priorityClassName: 'high',
       podAnnotations: { a: 'b' },
       podLabels: { c: 'd' },
+      preparation: { cloneTimeoutSeconds: 86_400, setupTimeoutSeconds: 30, repositoryMaxMebibytes: 2_000_000 },
       env: [{ name: 'HTTPS_PROXY', value: 'http://proxy:3128' }],
     },
     gateway: {

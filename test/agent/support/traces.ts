@@ -1,0 +1,34 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import type { Agents } from './agents.ts';
+
+const kinds = 'conversations,sandboxes,sandboxtemplates,conversationquotas,pods,pvc,events';
+
+/** What anybody on the machine can read of the processes of sandboxes: arguments and environments, by path. */
+export const processTexts = ({ up }: Agents): ReadonlyMap<string, string> =>
+  new Map(
+    up
+      .agentProcesses()
+      .flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])
+      // One may have ended by now.
+      .map((path) => [path, existsSync(path) ? readFileSync(path, 'latin1') : '']),
+  );
+
+/** Where a secret can be found: resources, logs, files of the installation with its volumes, processes of sandboxes. */
+export async function tracesOf(agents: Agents, secret: string): Promise<readonly string[]> {
+  const pods = (await agents.k('get', 'pods', '-o', 'name')).split('\n').filter((name) => name !== '');
+  const logs = await Promise.all(pods.map(async (pod): Promise<[string, string]> => [`the log of ${pod}`, await agents.k('logs', pod)]));
+  const texts: [string, string][] = [
+    ['a resource', await agents.k('get', kinds, '-o', 'json')],
+    ['the log', agents.up.output],
+    ...logs,
+    ...processTexts(agents),
+  ];
+  const files = spawnSync('grep', ['-rlaF', secret, agents.up.dataDir], { encoding: 'utf8' });
+  // 2 is for files that went while it was looking.
+  if (files.status === null) throw files.error ?? new Error('grep was ended');
+  return [
+    ...texts.filter(([, text]) => text.includes(secret)).map(([where]) => where),
+    ...files.stdout.split('\n').filter((path) => path !== ''),
+  ];
+}
