@@ -1,3 +1,4 @@
+import type { AgentHint } from '../../src/agent/hints.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { SandboxReason, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
@@ -28,6 +29,8 @@ export class AgentWatch {
   /** By the uid of the sandbox: since when its agent answers, or does not. */
   readonly #answers = new Map<string, { readonly agent: string; readonly silent: boolean; readonly since: number }>();
   readonly #told = new Map<string, number[]>();
+  /** By the name of the sandbox: when somebody has used up what hints may cost. */
+  readonly #forged = new Map<string, number[]>();
 
   constructor(options: AgentWatchOptions) {
     this.#options = options;
@@ -57,14 +60,22 @@ export class AgentWatch {
     if (running !== undefined) throw new Violation('a silent agent is not said to run', `${running.metadata.name} after ${forMs} ms`);
   }
 
+  /** A hint has come that is nobody's. */
+  forged({ sandbox }: Pick<AgentHint, 'sandbox'>): void {
+    const now = this.#options.scheduler.monotonic();
+    this.#forged.set(sandbox, [...(this.#forged.get(sandbox) ?? []).filter((at) => now - at < budgetMs), now]);
+  }
+
   /** A hint has come to whoever leads. */
   told(process: AgentProcess, conversation: StoredConversation): void {
-    const { scheduler } = this.#options;
+    const { cluster, scheduler } = this.#options;
     const { status, updatedAt } = conversation;
     const now = scheduler.monotonic();
     const times = (this.#told.get(conversation.id) ?? []).filter((at) => now - at < budgetMs);
     this.#told.set(conversation.id, [...times, now]);
-    if (times.length >= mostTold || (status !== 'finished' && status !== 'waiting_for_confirmation')) return;
+    const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name ?? '';
+    const forged = (this.#forged.get(sandbox) ?? []).filter((at) => now - at < budgetMs).length;
+    if (times.length + forged >= mostTold || (status !== 'finished' && status !== 'waiting_for_confirmation')) return;
     scheduler.after(toldKnownMs, () => {
       const changed = conversation.status !== status || conversation.updatedAt !== updatedAt;
       if (!changed && process.alive && process.troubledUntil + answerKnownMs < now) this.#known(process, conversation, now);

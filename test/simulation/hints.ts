@@ -17,6 +17,8 @@ export interface HintsOptions {
   readonly trace: Trace;
   /** A true hint has come to every process, for the first time. */
   readonly onDelivered: (process: AgentProcess, conversation: StoredConversation) => void;
+  /** One that nobody has sent. */
+  readonly onForged: (hint: AgentHint) => void;
 }
 
 const namespace = 'default';
@@ -67,14 +69,17 @@ export class Hints {
 
   /** By somebody who has got hold of a sandbox's key, or by a gateway that is confused: of the wrong ones, and many at once. */
   #forge(): void {
-    const { cluster, random, scheduler } = this.#options;
+    const { cluster, random, scheduler, onForged } = this.#options;
     scheduler.after(random.between(200, 15_000), () => {
       const sandbox = random.pick(cluster.sandboxes)?.metadata.name ?? 'nobody';
       const conversation = random.pick(cluster.conversations);
       const conversationId = conversation === undefined || random.chance(0.3) ? undefined : conversationIdOf(conversation);
       const hint = { namespace: random.chance(0.1) ? 'elsewhere' : namespace, sandbox, conversationId };
       for (let count = random.chance(0.2) ? random.whole(5, 40) : 1; count > 0; count--)
-        scheduler.after(random.between(0, 2_000), () => this.#deliver(hint));
+        scheduler.after(random.between(0, 2_000), () => {
+          onForged(hint);
+          this.#deliver(hint);
+        });
       this.#forge();
     });
   }

@@ -157,13 +157,23 @@ export class SimulatedNode {
     });
   }
 
+  /** The next one that no pod has. */
+  #freeAddress(): string {
+    const taken = new Set([...this.#runs.values()].map(({ address }) => address));
+    for (let tries = 0; tries < addresses; tries++) {
+      this.#addresses = (this.#addresses + 1) % addresses;
+      const address = `10.0.0.${this.#addresses + 1}`;
+      if (!taken.has(address)) return address;
+    }
+    throw new Error(`more than ${addresses} pods at once`);
+  }
+
   /** Schedules a pod that is new here. */
   #take(pod: Pod): void {
     const { name, uid } = pod.metadata;
     if (this.#runs.has(uid)) return;
     const { random, trouble } = this.#options;
-    this.#addresses = (this.#addresses + 1) % addresses;
-    const run: PodRun = { name, uid, address: `10.0.0.${this.#addresses + 1}`, process: undefined, restarts: 0, stopping: false };
+    const run: PodRun = { name, uid, address: this.#freeAddress(), process: undefined, restarts: 0, stopping: false };
     this.#runs.set(uid, run);
     if (pod.metadata.deletionTimestamp !== undefined) {
       this.#stop(pod, run);

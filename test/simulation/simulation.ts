@@ -168,6 +168,7 @@ async function play({
   const hints = new Hints({
     ...{ cluster, node, operators, scheduler, trace, random: random.fork('hints') },
     onDelivered: (process, conversation) => agentWatch?.told(process, conversation),
+    onForged: (hint) => agentWatch?.forged(hint),
   });
   /** Goes on until nothing is left of what is not yet as it should be, in words. */
   const until = async (left: () => readonly string[]): Promise<void> => {
