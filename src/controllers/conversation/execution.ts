@@ -37,11 +37,16 @@ export function withRunUnknown(status: ConversationStatus, sandbox: Sandbox, why
   return { ...status, executionStatus: 'paused', executionDetail: executionDetail.slice(0, 2048), interruption };
 }
 
-/** What was under way is over for good. */
-const withSandboxGone = (status: ConversationStatus): ConversationStatus =>
-  status.executionStatus === 'running' || status.executionStatus === 'waiting_for_confirmation'
-    ? { ...status, executionStatus: 'error', executionDetail: 'Its sandbox is gone, and its run with it.' }
-    : status;
+/** What can't go on without its sandbox. */
+const underWay: ReadonlySet<unknown> = new Set(['running', 'waiting_for_confirmation', 'paused']);
+
+/** The sandbox does not come back: what was under way is over for good. */
+function withSandboxGone(status: ConversationStatus, { phase, message }: SandboxView): ConversationStatus {
+  if (!underWay.has(status.executionStatus)) return status;
+  const { interruption: _cut, ...rest } = status;
+  const why = phase === 'MISSING' ? 'Its sandbox is gone, and its run with it.' : `Its sandbox has failed, and its run with it: ${message}`;
+  return { ...rest, executionStatus: 'error', executionDetail: why.slice(0, 2048) };
+}
 
 /**
  * The status of a conversation whose sandbox can't be asked: a run that was under way is now interrupted, and remembered with the
@@ -54,7 +59,7 @@ export function withSandboxAway(
   view: SandboxView,
   now: string,
 ): ConversationStatus {
-  if (view.phase === 'MISSING') return withSandboxGone(status);
+  if (view.phase === 'MISSING' || view.phase === 'ERROR') return withSandboxGone(status, view);
   const stops = sandbox?.status ?? {};
   const stoppedIn = stoppedSince(status, id, stops);
   if ((status.executionStatus === 'running' || stoppedIn !== undefined) && pendingOf(status) === undefined) {

@@ -69,16 +69,21 @@ describe('when the sandbox goes away', () => {
     ],
     ['what was finished stays so', { executionStatus: 'finished' }, view('MISSING', 'Deleted'), [], { executionStatus: 'finished' }],
     [
-      'a run stands while its sandbox is in error',
+      'a run is over when its sandbox has failed',
       { executionStatus: 'running' },
       view('ERROR', 'NodeLost'),
       [],
-      { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } },
+      { executionStatus: 'error', executionDetail: expect.stringContaining('Its sandbox has failed') as string },
     ],
+    ['one that was cut before that does not go on', interruptedBy('Loss'), view('ERROR', 'NodeLost'), [], { executionStatus: 'error' }],
   ];
   it.each(cases)('%s', (_sentence, status, seen, interrupted, expected) => {
     const stop = interrupted.length === 0 ? {} : { interrupted, lastStop: { reason: 'Quota', agentRuns: 1 } };
     expect(withSandboxAway(status, 'c1', aSandbox({ status: stop }), seen, noon)).toMatchObject(expected);
+  });
+
+  it('a run that is over for good is not said to wait', () => {
+    expect(withSandboxAway(interruptedBy('Quota'), 'c1', undefined, view('MISSING', 'Deleted'), noon)).not.toHaveProperty('interruption');
   });
 });
 
