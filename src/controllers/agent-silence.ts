@@ -19,7 +19,6 @@ interface Silence {
 export class AgentSilence {
   readonly #clock: Clock;
   readonly #boundMs: number;
-  /** By uid. */
   readonly #silent = new Map<string, Silence>();
 
   constructor({ clock, boundMs = 60_000 }: AgentSilenceOptions) {
@@ -28,21 +27,21 @@ export class AgentSilence {
   }
 
   /** Returns whether it is to be told now, once. */
-  failed(uid: string): boolean {
-    const silence = this.#silent.get(uid) ?? { since: this.#clock.monotonic(), told: false };
-    this.#silent.set(uid, silence);
-    if (silence.told || !this.isSilent(uid)) return false;
+  failed(key: string): boolean {
+    const silence = this.#silent.get(key) ?? { since: this.#clock.monotonic(), told: false };
+    this.#silent.set(key, silence);
+    if (silence.told || !this.isSilent(key)) return false;
     silence.told = true;
     return true;
   }
 
   /** It has answered, or there is nobody to ask any more. */
-  over(uid: string): void {
-    this.#silent.delete(uid);
+  over(key: string): void {
+    this.#silent.delete(key);
   }
 
-  isSilent(uid: string): boolean {
-    const silence = this.#silent.get(uid);
+  isSilent(key: string): boolean {
+    const silence = this.#silent.get(key);
     return silence !== undefined && this.#clock.monotonic() - silence.since >= this.#boundMs;
   }
 }

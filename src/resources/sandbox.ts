@@ -123,6 +123,9 @@ export const isPausingReason = (reason: string): boolean => pausingReasons.has(r
 export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   spec.replicas === 1 && status?.observedGeneration !== undefined && metadata.generation - status.observedGeneration >= 2;
 
+/** Its agent's runs are being stopped, or are to be, though it may be wanted again. */
+export const hasStopToFinish = (sandbox: Sandbox): boolean => sandbox.status?.pausedAt !== undefined || pausedUnseen(sandbox);
+
 export interface SandboxView {
   readonly phase: SandboxStatus;
   readonly reason: string;

@@ -44,7 +44,6 @@ describe('a repository', () => {
     expect(second?.messages.at(-1)?.content).toContain('set up in project');
 
     agents.model.script('guest', tool('echo guest > guest.txt'), finish);
-    agents.model.script('again', tool('echo host > host.txt'), finish);
     const guest = await agents.begin(`Join. ${marker('guest')}`, { sandbox_id: sandbox });
     expect(guest.sandbox).toBe(sandbox);
     // A conversation's marker is in its first message, so this goes on with that script.

@@ -36,7 +36,8 @@ interface Part {
 const parts: readonly Part[] = [
   { name: `${runs} runs, 10 a sandbox, webhooks`, perSandbox: 10, webhooks: true, atMostMs: 1000 },
   { name: `${runs} runs, 10 a sandbox, no webhooks`, perSandbox: 10, webhooks: false, atMostMs: 5000 },
-  { name: `${runs} runs, each in a process of its own`, perSandbox: 1, webhooks: true, atMostMs: 1000 },
+  { name: `${runs} runs, each in a process of its own, webhooks`, perSandbox: 1, webhooks: true, atMostMs: 1000 },
+  { name: `${runs} runs, each in a process of its own, no webhooks`, perSandbox: 1, webhooks: false, atMostMs: 5000 },
 ];
 
 /** Seconds of processor that the process has used so far. */

@@ -37,7 +37,7 @@ import { Runs } from './runs.ts';
 import { findSandbox } from './sandbox-of.ts';
 import { Scope } from './scope.ts';
 import { StatusWatch } from './status-watch.ts';
-import { StartFailure, retryAfterMs, stageMs, withFailure, withTransition } from './start.ts';
+import { StartFailure, restMs, stageMs, withFailure, withTransition } from './start.ts';
 import { StartSteps } from './start-steps.ts';
 
 export interface ConversationReconcilerOptions {
@@ -136,7 +136,7 @@ export class ConversationReconciler {
         this.#fail(scope, error);
       } else if (error instanceof AgentError && !signal.aborted) {
         this.#options.logger.debug('agent call failed', { conversation: name, code: error.code, error });
-        requeueAfterMs = scope.look === undefined ? retryAfterMs(clock.monotonic() - beganAt) : this.#watch.failed(scope.look, error);
+        requeueAfterMs = scope.look === undefined ? restMs(clock.monotonic() - beganAt) : this.#watch.failed(scope.look, error);
         scope.look = undefined;
       } else {
         throw error;

@@ -72,10 +72,10 @@ const retryMs = 1_000;
 const longestRetryMs = 20_000;
 
 /**
- * When to try a step again whose agent has failed. One that hangs holds a worker until it is given up, so it is left alone for as long
- * after that: others' starts need the workers too.
+ * How long to leave an agent alone that has failed in a step: as long as it has held a worker until it was given up. Others' starts
+ * need the workers too.
  */
-export const retryAfterMs = (heldMs: number): number => Math.min(longestRetryMs, Math.max(retryMs, heldMs));
+export const restMs = (heldMs: number): number => Math.min(longestRetryMs, Math.max(retryMs, heldMs));
 
 /** Milliseconds that the start has spent in its present status, given the time of the next one. */
 export function stageMs(conversation: Pick<Conversation, 'status'>, now: number): number {

@@ -1,6 +1,6 @@
 import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
 import { isOwnedBy } from '../../resources/object.ts';
-import { SandboxReason, pausedUnseen, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxReason, hasStopToFinish, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bindingMs, claimTrouble, titleTo, volumeNameTaken, volumeNotBound } from './claim-trouble.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
@@ -177,8 +177,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   }
   const { status } = sandbox;
   // One that was resumed while its runs were being cut, or still were to be, is connected anew.
-  const stopped = status?.pausedAt !== undefined || pausedUnseen(sandbox);
-  const known = status?.containerID === agent.containerID && status.podIP === podIP && !stopped;
+  const known = status?.containerID === agent.containerID && status.podIP === podIP && !hasStopToFinish(sandbox);
   return { kind: known ? 'running' : 'connect-agent', podIP, containerID: agent.containerID };
 }
 

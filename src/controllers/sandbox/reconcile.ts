@@ -13,7 +13,7 @@ import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
 import { isOwnedBy, type NewObject } from '../../resources/object.ts';
-import { pausedUnseen, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { hasStopToFinish, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSilence } from '../agent-silence.ts';
 import { connectAgent } from './agent-connection.ts';
@@ -322,7 +322,7 @@ export class SandboxReconciler {
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
     // Who does not answer cannot be stopped. That it is to be is kept until it answers, or its container ends.
-    const wanted = !(isSilent && (sandbox.status.pausedAt !== undefined || pausedUnseen(sandbox)));
+    const wanted = !isSilent || !hasStopToFinish(sandbox);
     return {
       progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted, held: isSilent },
       requeueAfterMs,
@@ -336,9 +336,8 @@ export class SandboxReconciler {
    */
   async #carryStopThrough(scope: Scope, containerID: string, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Outcome | undefined> {
     const { sandbox } = scope;
-    const { status } = sandbox;
-    const { pausedAt, interrupted = [], agentRuns = 0, lastOwnerStop } = status ?? {};
-    if (status?.containerID !== containerID || (pausedAt === undefined && !pausedUnseen(sandbox))) return undefined;
+    const { containerID: known, pausedAt, interrupted = [], agentRuns = 0, lastOwnerStop } = sandbox.status ?? {};
+    if (known !== containerID || !hasStopToFinish(sandbox)) return undefined;
     const progress: SandboxProgress = { ...this.#observed(scope), containerID, ready: false, ...unready.stopping, wanted: false };
     if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
     if (!this.#isInTime(pausedAt)) return undefined;

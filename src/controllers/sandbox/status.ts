@@ -1,5 +1,13 @@
 import { setCondition, type Condition } from '../../resources/conditions.ts';
-import { SandboxCondition, SandboxReason, pausedUnseen, viewOfSandbox, type Sandbox, type SandboxState } from '../../resources/sandbox.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  hasStopToFinish,
+  pausedUnseen,
+  viewOfSandbox,
+  type Sandbox,
+  type SandboxState,
+} from '../../resources/sandbox.ts';
 
 /** The parts of a sandbox's status that its controller decides; phase, reason and the conditions' bookkeeping follow from them. */
 export interface SandboxProgress {
@@ -63,7 +71,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const lastStop = stops ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
   // Kept until the next stop: however late somebody looks, it is known which runs the last one cut.
   const interrupted = stops ? [] : (progress.interrupted ?? old.interrupted ?? []);
-  const resumed = wanted && (old.pausedAt !== undefined || pausedUnseen(sandbox));
+  const resumed = wanted && hasStopToFinish(sandbox);
   const lastOwnerStop = sandbox.spec.replicas === 0 || pausedUnseen(sandbox) ? (old.agentRuns ?? 0) : old.lastOwnerStop;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;

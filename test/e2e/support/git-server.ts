@@ -1,4 +1,4 @@
-import { apply, kubectl } from './cluster.ts';
+import { startServer } from './server.ts';
 
 /** What the repository holds. */
 export const readme = 'The shop.';
@@ -40,36 +40,14 @@ exec node --eval "$SERVER"
 `;
 
 /** A git server in the cluster; returns the base URL of its repositories. It has one: acme/shop. */
-export async function startGitServer(namespace: string, image: string): Promise<string> {
-  const labels = { app: 'git' };
-  const metadata = { name: 'git', namespace, labels };
-  await apply(
-    {
-      apiVersion: 'apps/v1',
-      kind: 'Deployment',
-      metadata,
-      spec: {
-        selector: { matchLabels: labels },
-        template: {
-          metadata: { labels },
-          spec: {
-            automountServiceAccountToken: false,
-            containers: [
-              {
-                name: 'git',
-                image,
-                command: ['/bin/bash', '-c', script],
-                env: [{ name: 'SERVER', value: server }],
-                readinessProbe: { httpGet: { path: '/acme/shop.git/info/refs', port: 8080 }, periodSeconds: 1 },
-              },
-            ],
-          },
-        },
-      },
+export const startGitServer = (namespace: string, image: string): Promise<string> =>
+  startServer({
+    namespace,
+    name: 'git',
+    container: {
+      image,
+      command: ['/bin/bash', '-c', script],
+      env: [{ name: 'SERVER', value: server }],
+      readinessProbe: { httpGet: { path: '/acme/shop.git/info/refs', port: 8080 }, periodSeconds: 1 },
     },
-    { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: labels, ports: [{ port: 8080 }] } },
-  );
-  await kubectl(`--namespace ${namespace} rollout status deployment git --timeout=120s`);
-  // By address: a cluster of test/cluster resolves no names.
-  return `http://${await kubectl(`--namespace ${namespace} get service git -o jsonpath={.spec.clusterIP}`)}:8080`;
-}
+  });
