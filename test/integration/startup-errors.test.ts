@@ -114,9 +114,12 @@ it('ends when it is interrupted while the agent is installed, and says what come
     env: { PATH: folder, HOME: folder, AGENT: 'openhands', PORT: '0', DATA_DIR: join(folder, 'data') },
   });
   let stderr = '';
+  let interrupted = false;
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
-    if (stderr.includes('making a virtual environment')) child.kill('SIGINT');
+    // Once: a second one means "at once", and one that meets a process at its end kills it.
+    if (interrupted || !stderr.includes('making a virtual environment')) return;
+    interrupted = child.kill('SIGINT');
   });
   const code = await new Promise((resolve) => child.once('close', resolve));
   expect(code).toBe(1);
