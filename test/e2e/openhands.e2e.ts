@@ -56,6 +56,11 @@ describe('the OpenHands agent on a cluster', () => {
     testMs,
   );
 
+  it('may commit what it has done, under the name that its template gives it', async () => {
+    const script = "git add seen.txt && git commit --quiet --message Seen && git log -1 --format='%an <%ae>, %cn <%ce>'";
+    expect(await inProject(sandbox, script)).toBe('OpenHands <openhands@example.com>, OpenHands <openhands@example.com>');
+  });
+
   it('has the key of its model in no resource and no log', async () => {
     const told = `${await up.k('get pods,conversations,sandboxes,sandboxtemplates,events -o yaml')}${await up.k(`logs ${sandbox}`)}`;
     expect(told).toContain('openhands-team');
