@@ -32,8 +32,9 @@ export interface GitServerOptions {
   readonly isOld?: boolean;
 }
 
-/** How it answers for a repository instead; a hang is ended with the server. */
-export type Fault = (request: IncomingMessage, response: ServerResponse) => void;
+/** How it answers for a repository instead, unless it returns `asUsual`; a hang is ended with the server. */
+export type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
+export const asUsual = Symbol('as usual');
 
 const git = (args: readonly string[], input?: string) =>
   execFileSync('git', args, {
@@ -137,10 +138,7 @@ export class GitServer {
     const path = pathname.slice(prefix.length);
     const name = /^\/(.+)\.git\//.exec(path)?.[1] ?? '';
     const fault = this.faults.get(name);
-    if (fault !== undefined) {
-      fault(request, response);
-      return;
-    }
+    if (fault !== undefined && fault(request, response) !== asUsual) return;
     const [type = '', credential = ''] = authorization?.split(' ') ?? [];
     const reader = type === 'Basic' ? Buffer.from(credential, 'base64').toString() : undefined;
     const readers = this.readers[name];

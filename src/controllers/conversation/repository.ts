@@ -62,6 +62,15 @@ export const workspaceScript = ['set -eu', 'umask 022', `mkdir -p ${projectFolde
 /** What git says of an answer 403, 401 without a way to ask for a password, and 404. */
 const noAccess = "returned error: 40[13]|Authentication failed|could not read (Username|Password)|' not found$";
 
+/** … of a host or gateway that begins anew, has too much to do or can't be found for a moment, and of a connection that broke. */
+const mayPass =
+  'Could not resolve host|Failed to connect|Connection (refused|reset)|[Tt]imed out|[Tt]imeout|Empty reply|(Recv|Send) failure|' +
+  'returned error: (429|5[0-9][0-9])|transfer closed|SSL_ERROR_SYSCALL|GnuTLS recv error|' +
+  'RPC failed|early EOF|hung up unexpectedly|unexpected disconnect';
+/** Of that it is tried again, after 1 s at first, and each time after twice as long. */
+const mostRetries = 4;
+const full = 'No space left|[Dd]isk quota';
+
 /**
  * A script that leaves the repository checked out in `project`. Run again it finds its work done; killed half-way it leaves no half
  * tree there, because the tree comes by one rename, and what was fetched completely is not fetched again.
@@ -82,7 +91,10 @@ export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: Clo
     `trap 'code=$?; [ "$code" -eq 0 ] || rm -rf "$half"; rm -f .agent/refs .agent/said .agent/refused .agent/code; exit "$code"' EXIT`,
     `trap 'exit 143' TERM`,
     // The last words are in the log of the step as soon as it has been read.
-    `fail() { sleep 0.3; ! cat .agent/said ${stepFolder('clone')}/log.* 2>/dev/null | grep -qE 'No space left|[Dd]isk quota' || exit ${preparation.volumeFull}; exit "$1"; }`,
+    `fail() { sleep 0.3; ! cat .agent/said ${stepFolder('clone')}/log.* 2>/dev/null | grep -qE ${shellQuote(full)} || exit ${preparation.volumeFull}; exit "$1"; }`,
+    'tries=0',
+    `may_pass() { [ "$tries" -lt ${mostRetries} ] && grep -qE ${shellQuote(mayPass)} .agent/said && ! grep -qE ${shellQuote(full)} .agent/said; }`,
+    'later() { echo "Trying again in $((1 << tries)) s."; sleep $((1 << tries)); tries=$((tries + 1)); }',
     'refs() {',
     '  echo 0 >.agent/code',
     `  { git ls-remote -- "$url" HEAD "refs/heads/$branch" "refs/tags/$branch" >.agent/refs || echo "$?" >.agent/code; } 2>&1 | head -c 65536 >.agent/said`,
@@ -90,14 +102,17 @@ export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: Clo
     '}',
     'mkdir -p .agent',
     ...throughGateway,
-    'if [ -n "$ticket" ]; then',
+    'ask() {',
+    '  if [ -z "$ticket" ]; then refs; return; fi',
     '  use_gateway; refs',
     `  if [ "$code" -ne 0 ] && ! grep -q 'returned error: 403' .agent/said; then`,
     // Not needed, or not there: what everybody may read does not depend on the gateway.
     `    mv .agent/said .agent/refused; use_host; refs`,
     `    if [ "$code" -ne 0 ] && ! grep -q "' not found$" .agent/refused; then mv .agent/refused .agent/said; fi`,
     '  fi',
-    'else refs; fi',
+    '}',
+    'ask',
+    'while [ "$code" -ne 0 ] && may_pass; do cat .agent/said; later; ask; done',
     'if [ "$code" -ne 0 ]; then',
     '  cat .agent/said',
     `  ! grep -qE ${shellQuote(noAccess)} .agent/said || exit ${preparation.accessDenied}`,
@@ -126,7 +141,7 @@ const throughGateway = [
   '  setting "http.$gateway.followRedirects" false',
   '  export GIT_ALLOW_PROTOCOL="${gateway%%:*}:$GIT_ALLOW_PROTOCOL"',
   '}',
-  'use_host() { export GIT_CONFIG_COUNT="$had"; ticket=; }',
+  'use_host() { export GIT_CONFIG_COUNT="$had"; }',
 ];
 
 const fetchAndCheckOut = (maxMebibytes: number): readonly string[] => [
@@ -139,19 +154,26 @@ const fetchAndCheckOut = (maxMebibytes: number): readonly string[] => [
   '  wait "$git" || code=$?',
   '  kill "$watch" 2>/dev/null || :',
   `  if [ -e "$half.large" ] || ! fits; then rm -f "$half.large"; exit ${preparation.tooLarge}; fi`,
-  `  [ "$code" -eq 0 ] || fail ${preparation.cloneFailed}`,
   '}',
   'rm -f "$half.large"',
   'if [ "$(cat "$half/fetched" 2>/dev/null)" = "$url $branch" ] && [ -d "$half/tree/.git" ]; then',
   '  rm -f "$half/tree/.git/index" "$half/tree/.git/"*.lock',
   'else',
-  '  rm -rf "$half"; mkdir -p "$half"',
   '  set -- --progress --no-checkout; [ -z "$branch" ] || set -- "$@" --branch "$branch"',
-  '  watched git clone "$@" -- "$url" "$half/tree"',
+  '  while :; do',
+  '    rm -rf "$half"; mkdir -p "$half"',
+  '    watched git clone "$@" -- "$url" "$half/tree"',
+  '    if [ "$code" -eq 0 ]; then break; fi',
+  // What it has said last, as soon as that has been read.
+  `    sleep 0.3; cat ${stepFolder('clone')}/log.* 2>/dev/null | tail -c 1000 >.agent/said`,
+  `    may_pass || fail ${preparation.cloneFailed}`,
+  '    later',
+  '  done',
   '  printf %s "$url $branch" >"$half/fetched.new"; mv "$half/fetched.new" "$half/fetched"',
   'fi',
   'if git -C "$half/tree" rev-parse --quiet --verify "HEAD^{commit}" >/dev/null; then',
   '  watched git -C "$half/tree" checkout --force --progress HEAD --',
+  `  [ "$code" -eq 0 ] || fail ${preparation.cloneFailed}`,
   'elif [ -s .agent/refs ]; then echo "The branch that HEAD names does not exist. Nothing is checked out."',
   'else echo "The repository has no commits yet."; fi',
 ];
