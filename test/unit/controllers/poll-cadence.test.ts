@@ -7,6 +7,7 @@ import {
   nextOnGrid,
   perHintMs,
   phaseOf,
+  slotMs,
   spend,
   type Quiet,
 } from '../../../src/controllers/conversation/poll-cadence.ts';
@@ -71,6 +72,12 @@ describe('the grid', () => {
   it('spreads sandboxes', () => {
     const seconds = Array.from({ length: 1000 }, (_, index) => Math.floor((phaseOf(`uid-${index}-of-a-sandbox`) % 4_000) / 1000));
     for (const second of [0, 1, 2, 3]) expect(seconds.filter((each) => each === second).length).toBeGreaterThan(150);
+  });
+
+  it('has sandboxes meet in slots, whatever their intervals', () => {
+    const due = Array.from({ length: 1000 }, (_, index) => nextOnGrid(12_345.678, index % 2 === 0 ? 500 : 4_000, phaseOf(`uid-${index}`)));
+    expect(due.filter((at) => at % slotMs !== 0)).toEqual([]);
+    expect(new Set(due).size).toBeGreaterThan(35);
   });
 });
 
