@@ -9,7 +9,8 @@ import { configMaps } from '../../src/resources/core.ts';
 
 /**
  * A candidate that writes its name into the config map `ledger` all the time, leader or not, and leaves it to the fence whether
- * that may be sent. Prints `refused` for the first write that may not after one that might. SIGTERM ends it in good order.
+ * that may be sent. Prints `refused` for the first write that may not after one that might, and `checked COUNT TIME` for each that
+ * was handed to a connection, with the machine's monotonic clock. SIGTERM ends it in good order.
  */
 const [server = '', token = '', identity = '', times = '{}'] = process.argv.slice(2);
 const runtime = { clock: systemClock, random: Math.random, logger: silentLogger };
@@ -32,8 +33,10 @@ async function write(): Promise<void> {
   const writer = fenced(client, election);
   let allowed = false;
   for (let count = 0; !stopped(); count++) {
+    let checkedAt: bigint | undefined;
+    const beforeSend = () => void (checkedAt = process.hrtime.bigint());
     try {
-      await writer.mergePatch(configMaps, 'default', 'ledger', { data: { writer: identity, count: String(count) } });
+      await writer.mergePatch(configMaps, 'default', 'ledger', { data: { writer: identity, count: String(count) } }, { beforeSend });
       allowed = true;
     } catch (error) {
       if (error instanceof NotLeadingError && allowed) {
@@ -41,6 +44,7 @@ async function write(): Promise<void> {
         process.stdout.write('refused\n');
       }
     }
+    if (checkedAt !== undefined) process.stdout.write(`checked ${count} ${checkedAt}\n`);
     await wait(2);
   }
 }
