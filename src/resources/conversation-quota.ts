@@ -7,6 +7,9 @@ export const quotaScopes = ['Owner', 'Namespace'] as const;
 export const quotaPolicies = ['PauseOldest', 'PauseLongestIdle', 'Queue', 'Reject'] as const;
 export const autoResumePolicies = ['All', 'Unfinished', 'Never'] as const;
 
+/** A pebibyte: more than any cluster stores, and exact as a number in JSON. */
+const maxBytes = 2 ** 50;
+
 export const conversationQuotaSpecSchema = z
   .object({
     scope: z
@@ -24,6 +27,30 @@ export const conversationQuotaSpecSchema = z
       .default(0)
       .meta({ description: 'How long a sandbox is safe from being paused once it runs.' }),
     autoResume: z.enum(autoResumePolicies).default('All'),
+    maxConversations: z
+      .int()
+      .min(0)
+      .max(10_000_000)
+      .optional()
+      .meta({
+        description:
+          'Maximum number of stored Conversations, whatever their state: of each owner with scope Owner, of all together with scope Namespace. ' +
+          'Absent: no limit. Lowering a limit below the stored number removes nothing and refuses new ones until enough are deleted.',
+      }),
+    maxStoredBytes: z
+      .int()
+      .min(0)
+      .max(maxBytes)
+      .optional()
+      .meta({
+        description:
+          'Maximum total size of the stored Conversations in bytes, each as JSON in UTF-8, with its messages, tags and status. Counts like maxConversations. ' +
+          'Absent: no limit. A message or an update that would exceed the limit is refused as well.',
+      }),
+    maxSandboxes: z.int().min(0).max(10_000_000).optional().meta({
+      description:
+        'Maximum number of stored Sandboxes, paused and failed ones included: each may have a volume. Counts like maxConversations. Absent: no limit.',
+    }),
   })
   .meta(
     validations({ rule: "self.scope == 'Owner' || !has(self.owner)", message: 'owner goes with scope Owner only', fieldPath: '.owner' }),
@@ -42,6 +69,19 @@ const counts = {
   waiting: z.int().min(0).optional().meta({ description: 'How many wait for one.' }),
   paused: z.int().min(0).optional().meta({ description: 'How many a quota has paused; they come back by themselves.' }),
   nextToPause: objectName().optional().meta({ description: 'The sandbox that one more start would pause.' }),
+  conversations: z.int().min(0).optional().meta({
+    description: 'Number of stored Conversations that maxConversations counts. Written by the operator; absent where nothing is limited.',
+  }),
+  storedBytes: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: 'Total size in bytes of the stored Conversations, which maxStoredBytes limits. Written by the operator.' }),
+  sandboxes: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: 'Number of stored Sandboxes that maxSandboxes counts. Written by the operator.' }),
 };
 
 export const conversationQuotaStatusSchema = z.object({
