@@ -36,16 +36,13 @@ function lowest(quotas: readonly ConversationQuota[]): Caps {
 /** From the quotas of one namespace. */
 export function quotaCaps(quotas: readonly ConversationQuota[]): QuotaCaps {
   const sorted = quotas.toSorted((one, other) => (one.metadata.name < other.metadata.name ? -1 : 1));
-  const [namespace = [], everyOwner = [], named = []] = [
-    sorted.filter(({ spec }) => spec.scope === 'Namespace'),
-    sorted.filter(({ spec }) => spec.scope === 'Owner' && spec.owner === undefined),
-    sorted.filter(({ spec }) => spec.scope === 'Owner' && spec.owner !== undefined),
-  ];
-  const byOwner = Map.groupBy(named, ({ spec }) => spec.owner ?? '');
+  const ofOwners = sorted.filter(({ spec }) => spec.scope === 'Owner');
+  const byOwner = Map.groupBy(ofOwners, ({ spec }) => spec.owner);
+  const named = [...byOwner].flatMap(([owner, own]) => (owner === undefined ? [] : [[owner, lowest(own)] as const]));
   return {
-    namespace: lowest(namespace),
-    everyOwner: lowest(everyOwner),
-    owners: new Map([...byOwner].map(([owner, own]) => [owner, lowest(own)])),
+    namespace: lowest(sorted.filter(({ spec }) => spec.scope === 'Namespace')),
+    everyOwner: lowest(byOwner.get(undefined) ?? []),
+    owners: new Map(named),
   };
 }
 
