@@ -28,6 +28,7 @@ import type { GitDirectory } from './git/directory.ts';
 import { typedNames, type GitHosts } from './git/typed-names.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { AddressConnections } from './limits/address-connections.ts';
+import { AgentReads, type AgentReadLimits } from './limits/agent-reads.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
 import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
@@ -73,6 +74,8 @@ export interface GatewayOptions {
   readonly loopbackOrigins?: Memory;
   /** What differs from the defaults. */
   readonly proxyLimits?: Partial<ProxyLimits>;
+  /** Reads of events from agents: what differs from the defaults. */
+  readonly eventReads?: Partial<AgentReadLimits>;
   /** Whether the deprecated interface under /api answers; else it says 410. */
   readonly legacyApi: boolean;
   /** Pages of which origins may use the service; by default none. */
@@ -171,6 +174,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     streams,
     keys: options.keys,
     events,
+    agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
     git,
     templateName: options.defaultTemplateName ?? defaultTemplateName,
   };

@@ -7,6 +7,7 @@ import type { Conversation } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { RandomBytes } from '../auth/key.ts';
 import type { GitDirectory } from '../git/directory.ts';
+import type { AgentReads } from '../limits/agent-reads.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { Records } from '../lookup/records.ts';
 import type { Exposure } from '../views/exposure.ts';
@@ -27,6 +28,7 @@ export interface Services {
   readonly exposure: Exposure;
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   readonly events: Pick<AgentEvents, 'search' | 'count'>;
+  readonly agentReads: AgentReads;
   readonly git: Pick<GitDirectory, 'access'>;
   readonly streams: OpenStreams;
   /** Of what sandboxes are made where a request does not say. */

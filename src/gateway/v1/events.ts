@@ -12,6 +12,7 @@ import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
+import type { ReadAgent } from '../limits/agent-reads.ts';
 import { sandboxViewOf } from '../views/conversation.ts';
 import { pageSchema } from '../views/schemas.ts';
 import { countSchema } from './answers.ts';
@@ -22,8 +23,8 @@ const base = '/api/v1/conversation/{id}/events';
 const tag = 'events';
 /** Of one page. */
 const maxBytes = 32 * 1024 * 1024;
-/** Answers that are read from agents at once. */
-const maxParallel = 64;
+
+const eventProblems = ['not-found', 'wrong-state', 'share-exceeded', 'agent-busy', 'agent-silent', 'agent-timeout'] as const;
 
 export const eventPage = pageSchema(
   z.looseObject({
@@ -34,34 +35,31 @@ export const eventPage = pageSchema(
   }),
 );
 
-interface Agent {
+interface Agent extends ReadAgent {
   readonly endpoint: AgentEndpoint;
   readonly id: string;
 }
 
 /** What an agent has stored of a conversation, passed on while it runs. */
 export function eventRoutes(services: Services): readonly Route[] {
-  const { events } = services;
-  let underWay = 0;
+  const { events, agentReads } = services;
 
-  const reading = async (
+  const reading = async <T, R>(
     owner: string,
     id: string,
     response: Response,
-    read: (agent: Agent, signal: AbortSignal) => Promise<number | undefined>,
-  ) => {
+    begin: (agent: Agent, signal: AbortSignal) => Promise<T>,
+    pass: (answer: T) => R | Promise<R>,
+  ): Promise<R> => {
     const agent = await agentOf(services, owner, id);
-    if (underWay >= maxParallel) throw unavailable();
     const gone = new AbortController();
     const leave = () => gone.abort();
     response.once('close', leave);
-    underWay += 1;
     try {
-      return await read(agent, gone.signal);
+      return await agentReads.read(agent, gone.signal, (signal) => begin(agent, signal), pass);
     } catch (error) {
       throw error instanceof AgentError ? problemOf(error) : error;
     } finally {
-      underWay -= 1;
       response.off('close', leave);
     }
   };
@@ -76,13 +74,16 @@ export function eventRoutes(services: Services): readonly Route[] {
       params: conversationParams,
       query: eventSearch,
       answers: { 200: eventPage },
-      problems: ['not-found', 'wrong-state'],
+      problems: eventProblems,
       handle: async ({ owner, params, query: { limit, page_id, sort_order, ...filters }, response }) => {
         const query = { ...queryOf(filters), ...compact({ limit, page_id, sort_order }) };
-        await reading(owner, params.id, response, async ({ endpoint, id }, signal) => {
-          await passOn(await events.search(endpoint, id, query, signal), response);
-          return undefined;
-        });
+        await reading(
+          owner,
+          params.id,
+          response,
+          ({ endpoint, id }, signal) => events.search(endpoint, id, query, signal),
+          (answer) => passOn(answer, response),
+        );
         return undefined;
       },
     }),
@@ -95,9 +96,15 @@ export function eventRoutes(services: Services): readonly Route[] {
       params: conversationParams,
       query: eventFilters,
       answers: { 200: countSchema },
-      problems: ['not-found', 'wrong-state'],
+      problems: eventProblems,
       handle: async ({ owner, params, query, response }) => ({
-        json: await reading(owner, params.id, response, ({ endpoint, id }, signal) => events.count(endpoint, id, queryOf(query), signal)),
+        json: await reading(
+          owner,
+          params.id,
+          response,
+          ({ endpoint, id }, signal) => events.count(endpoint, id, queryOf(query), signal),
+          (count) => count,
+        ),
       }),
     }),
   ];
@@ -118,8 +125,10 @@ async function agentOf({ records, keys }: Services, owner: string, requested: st
     throw new ProblemError('wrong-state', 'The conversation is still starting; it has no events yet.');
   }
   const endpoint = sandbox === undefined ? undefined : agentEndpointOf(sandbox, keys);
-  if (endpoint === undefined) throw unavailable();
-  return { endpoint, id: conversationIdOf(conversation) };
+  if (sandbox === undefined || endpoint === undefined) throw unavailable();
+  const { metadata, status } = sandbox;
+  const container = `${metadata.uid} ${status?.podUID ?? ''} ${status?.containerID ?? ''}`;
+  return { endpoint, id: conversationIdOf(conversation), owner, sandbox: metadata.uid, container };
 }
 
 function problemOf(error: AgentError): ProblemError {

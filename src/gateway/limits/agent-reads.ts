@@ -1,0 +1,113 @@
+import { AgentError } from '../../agent/errors.ts';
+import type { Clock } from '../../kube/clock.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { agentTimeout } from '../proxy/agent-errors.ts';
+import { shareProblem } from './share-problem.ts';
+import { Shares } from './shares.ts';
+import { SilentAgents } from './silent-agents.ts';
+
+export interface AgentReadLimits {
+  /** Reads at once: of all owners, of one owner, and of one agent. */
+  readonly total: number;
+  readonly perOwner: number;
+  readonly perSandbox: number;
+  /** How long a read may wait for a place, in milliseconds; and how many may, of all owners and of one. */
+  readonly maxWaitMs: number;
+  readonly maxWaiting: number;
+  readonly maxWaitingPerOwner: number;
+  /** How long an agent may take to begin its answer, in milliseconds. */
+  readonly firstByteMs: number;
+}
+
+export const defaultAgentReadLimits: AgentReadLimits = {
+  total: 64,
+  perOwner: 16,
+  perSandbox: 4,
+  maxWaitMs: 5_000,
+  maxWaiting: 512,
+  maxWaitingPerOwner: 128,
+  firstByteMs: 10_000,
+};
+
+/** Whose agent is asked, and which. */
+export interface ReadAgent {
+  readonly owner: string;
+  readonly sandbox: string;
+  /** Names the container that the agent runs in. */
+  readonly container: string;
+}
+
+/** Reads from agents on behalf of clients. An agent that is slow or silent holds few places, all of them of its own owner. */
+export class AgentReads {
+  readonly #clock: Clock;
+  readonly #firstByteMs: number;
+  readonly #shares: Shares;
+  readonly #silent: SilentAgents;
+
+  constructor({
+    clock,
+    limits,
+  }: {
+    readonly clock: Clock;
+    /** What differs from the defaults. */ readonly limits?: Partial<AgentReadLimits>;
+  }) {
+    const { total, perOwner, perSandbox, maxWaitMs, maxWaiting, maxWaitingPerOwner, firstByteMs } = {
+      ...defaultAgentReadLimits,
+      ...limits,
+    };
+    this.#clock = clock;
+    this.#firstByteMs = firstByteMs;
+    this.#silent = new SilentAgents({ clock });
+    this.#shares = new Shares({
+      ...{ total, perOwner, perSandbox },
+      refuse: (bound) => shareProblem(bound, 'event reads'),
+      waiting: { clock, maxMs: maxWaitMs, total: maxWaiting, perOwner: maxWaitingPerOwner },
+    });
+  }
+
+  /**
+   * Reads as soon as there is a place. Throws a problem where there is none in time, and where the agent is silent.
+   * @param begin Resolves when the agent has begun its answer.
+   * @param pass Takes the rest of it; the place is held until it is over.
+   */
+  async read<T, R>(
+    { owner, sandbox, container }: ReadAgent,
+    signal: AbortSignal,
+    begin: (signal: AbortSignal) => Promise<T>,
+    pass: (answer: T) => R | Promise<R>,
+  ): Promise<R> {
+    const release = await this.#shares.wait({ owner, sandbox }, signal);
+    try {
+      const asked = await this.#silent.call(container, () => this.#inTime(begin, signal), isSilence);
+      if ('restMs' in asked) throw agentSilent(asked.restMs);
+      return await pass(asked.answer);
+    } finally {
+      release();
+    }
+  }
+
+  async #inTime<T>(begin: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+    const late = new AbortController();
+    const timer = this.#clock.after(this.#firstByteMs, () => late.abort(new Error('the agent has not begun its answer in time')));
+    // The answer goes on after its beginning, and may be given up then too.
+    const giveUp = () => late.abort(signal.reason);
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      return await begin(late.signal);
+    } catch (error) {
+      throw late.signal.aborted && !signal.aborted ? agentTimeout(error) : error;
+    } finally {
+      timer.cancel();
+    }
+  }
+}
+
+const agentSilent = (restMs: number): ProblemError =>
+  new ProblemError('agent-silent', 'The agent has not answered lately. It is asked again a little later.', {
+    headers: { 'retry-after': String(Math.max(1, Math.ceil(restMs / 1000))) },
+  });
+
+/** No answer at all; an answer that says no is one. */
+const isSilence = (error: unknown): boolean =>
+  error instanceof ProblemError ? error.code === 'agent-timeout' : error instanceof AgentError && silentCodes.has(error.code);
+const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);

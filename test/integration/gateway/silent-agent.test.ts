@@ -1,0 +1,92 @@
+import { newUuid } from '../../../src/resources/ids.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation.ts';
+import { StubAgent } from '../../support/gateway/stub-agent.ts';
+import { TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';
+
+const time = '2026-01-01T00:00:00Z';
+const ready = (sandboxName: string): ConversationStatus => ({
+  start: { status: 'READY', transitions: [{ status: 'READY', time }] },
+  sandboxName,
+});
+const events = (id: string) => `/api/v1/conversation/${id}/events/search`;
+const page = { items: [], next_page_id: null };
+/** Far less than any limit of time on a call to an agent. */
+const soonMs = 1000;
+
+describe("one owner's agent that takes connections and answers nothing", () => {
+  let gateway: TestGateway;
+  let silent: StubAgent;
+  let lively: StubAgent;
+  /** Alice's conversations in the silent agent's sandbox. */
+  let ids: readonly string[];
+  let others: readonly [ofAlice: string, ofBob: string];
+  let reads: Promise<Answer>[];
+
+  const add = async (owner: 'alice' | 'bob', sandboxName: string, agent: StubAgent, count: number): Promise<readonly string[]> => {
+    await gateway.addSandbox(sandboxName, { owner, status: agent.status });
+    const own = Array.from({ length: count }, () => newUuid(Date.now()));
+    for (const id of own) await gateway.addConversation(id, { spec: { owner, sandboxName }, status: ready(sandboxName) });
+    return own;
+  };
+
+  beforeEach(async () => {
+    [silent, lively] = await Promise.all([StubAgent.start(), StubAgent.start()]);
+    silent.answer = () => undefined;
+    lively.answer = (_request, response) => response.setHeader('content-type', 'application/json').end(JSON.stringify(page));
+    gateway = await TestGateway.start({ eventReads: { firstByteMs: 2 * soonMs, maxWaitMs: soonMs / 2 } });
+    ids = await add('alice', 'sbx-silent', silent, 200);
+    const [ofAlice = ''] = await add('alice', 'sbx-alice', lively, 1);
+    const [ofBob = ''] = await add('bob', 'sbx-bob', lively, 1);
+    others = [ofAlice, ofBob];
+  });
+  afterEach(async () => {
+    await silent.stop();
+    await Promise.all(reads);
+    await gateway.stop();
+    await lively.stop();
+  });
+
+  const takes = async (read: () => Promise<Answer>): Promise<{ readonly status: number; readonly isSoon: boolean }> => {
+    const began = performance.now();
+    const { status } = await read();
+    return { status, isSoon: performance.now() - began < soonMs };
+  };
+  const seen = () => silent.connections.size;
+
+  it('keeps nobody else from reading events: its own reads have a share, however many there are', async () => {
+    const [id = ''] = ids;
+    reads = Array.from({ length: 64 }, () => gateway.get(events(id)));
+    await gateway.get('/api/v1/users/me');
+    const [ofAlice, ofBob] = others;
+    expect(await takes(() => gateway.get(events(ofBob), { key: gateway.bob }))).toEqual({ status: 200, isSoon: true });
+    expect(await takes(() => gateway.get(events(ofAlice)))).toEqual({ status: 200, isSoon: true });
+    expect(seen()).toBeLessThanOrEqual(4);
+    const answers = await Promise.all(reads);
+    const codes = new Set(answers.map(({ status, json }) => `${status} ${(json as { code: string }).code}`));
+    expect([...codes].sort()).toEqual(['503 agent-busy', '504 agent-timeout']);
+  });
+
+  it('is known for it: the next reads are refused at once, until it is worth asking again', async () => {
+    const [id = ''] = ids;
+    reads = [gateway.get(events(id))];
+    expect(await reads[0]).toMatchObject({ status: 504, json: { code: 'agent-timeout' } });
+    const began = performance.now();
+    const again = await gateway.get(events(id));
+    expect(again).toMatchObject({ status: 503, json: { code: 'agent-silent' } });
+    expect(Number(again.headers['retry-after'])).toBeGreaterThan(0);
+    expect(performance.now() - began).toBeLessThan(soonMs / 2);
+  });
+
+  it("delays nobody else's reads and starts with 200 conversations in its sandbox, all read and written to", async () => {
+    const message = { content: [{ type: 'text', text: 'Hello' }] };
+    reads = ids.flatMap((id) => [gateway.get(events(id)), gateway.post(`/api/v1/app-conversations/${id}/send-message`, message)]);
+    await gateway.get('/api/v1/users/me');
+    const [, ofBob] = others;
+    const start = () => gateway.post('/api/v1/app-conversations', { initial_message: message }, { key: gateway.bob });
+    expect(await takes(() => gateway.get(events(ofBob), { key: gateway.bob }))).toEqual({ status: 200, isSoon: true });
+    expect(await takes(start)).toEqual({ status: 200, isSoon: true });
+    expect(seen()).toBeLessThanOrEqual(4);
+    const statuses = new Set((await Promise.all(reads)).map(({ status }) => status));
+    expect([...statuses].sort()).toEqual([202, 503, 504]);
+  });
+});
