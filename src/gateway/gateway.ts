@@ -32,6 +32,8 @@ import { AgentReads, type AgentReadLimits } from './limits/agent-reads.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
 import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
+import { bodyShares } from './limits/body-shares.ts';
+import { Turns } from './limits/turns.ts';
 import { WaitingAnswers } from './limits/waiting-answers.ts';
 import { openApiRoutes } from './openapi/route.ts';
 import { conversationPage } from './pages/conversation.ts';
@@ -80,7 +82,7 @@ export interface GatewayOptions {
   readonly legacyApi: boolean;
   /** Pages of which origins may use the service; by default none. */
   readonly corsOrigins?: CorsOrigins;
-  /** How often each key may ask, and each address try keys; by default without limit. */
+  /** How often each owner may ask, and each address try keys; by default without limit. */
   readonly rateLimits?: RateLimitOptions;
   /** From where on requests are refused with 503; by default nowhere. */
   readonly load?: LoadOptions;
@@ -213,6 +215,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     else next();
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
+  const turns = new Turns({ clock });
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
   const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
   const keyUse = new KeyUse({ client, cache: caches.apiKeys, namespace, clock, logger });
@@ -223,7 +226,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     isSynced,
     limits,
     load,
+    bodies: bodyShares(clock),
+    turns,
     waiting: new WaitingAnswers(),
+    clock,
     clientAddress,
     logger,
     opensSession: agents.opensSession,

@@ -69,7 +69,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     rateLimited: new Counter({
       name: name('rate_limited_requests_total'),
-      help: 'Requests answered with 429, by limit: reads, writes (of a key), failed-keys (of a client address).',
+      help: 'Requests answered with 429, by limit: reads, writes (of an owner), failed-keys (of a client address).',
       labelNames: ['limit'] as const,
       registers,
     }),

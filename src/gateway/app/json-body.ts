@@ -41,15 +41,15 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   return create();
 }
 
-/** The body of a request as JSON. Throws the problem that its client is told of; what has not been read then is left. */
-export async function readJsonBody(request: IncomingMessage): Promise<unknown> {
+/** The body of a request, which says that it is JSON, unpacked. Throws the problem that its client is told of; what has not been read then is left. */
+export async function readBody(request: IncomingMessage): Promise<Buffer> {
   refuseOtherTypes(request);
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge();
-  const bytes = await readAll(request, decoderOf(request));
-  // As if there were no body, which many clients announce all the same.
-  if (bytes.length === 0) return {};
-  return parseJson(decode(bytes));
+  return readAll(request, decoderOf(request));
 }
+
+/** Throws the problem that the client is told of. No body is an empty object: many clients announce one all the same. */
+export const jsonOf = (body: Buffer): unknown => (body.length === 0 ? {} : parseJson(decode(body)));
 
 function decode(bytes: Buffer): string {
   try {

@@ -12,9 +12,11 @@ declare module 'express-serve-static-core' {
     /** Set also where the path is known and the method is not. */
     pattern?: string;
     principal?: Principal;
+    /** Whose request it is: of a key, or of the sandbox whose session key was shown. */
+    owner?: string;
     /** What a write was about, for the audit. */
     target?: string;
-    /** Ends what `LoadGuard.enter` has begun. */
+    /** Gives back what the request holds while it is worked on. */
     leave?: () => void;
     /** The code of the problem that was answered. */
     problem?: ProblemCode;

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Express, ErrorRequestHandler, Request, RequestHandler } from 'express';
+import type { Express, ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Authenticator, Principal } from '../auth/authenticate.ts';
 import type { KeyUse } from '../auth/key-use.ts';
@@ -9,8 +10,10 @@ import { toProblem } from '../errors/to-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
 import type { LoadGuard } from '../limits/load-guard.ts';
 import type { RateLimits, RequestKind } from '../limits/rate-limits.ts';
+import type { Shares } from '../limits/shares.ts';
+import type { Turns } from '../limits/turns.ts';
 import type { WaitingAnswers } from '../limits/waiting-answers.ts';
-import { hasBody, maxBodyBytes, readJsonBody } from './json-body.ts';
+import { hasBody, jsonOf, maxBodyBytes, readBody } from './json-body.ts';
 import { queryOf } from './query.ts';
 import type { Route } from './route.ts';
 import { sendJson, sendJsonText } from './send-json.ts';
@@ -23,17 +26,16 @@ export interface RouterOptions {
   readonly isSynced: () => boolean;
   readonly limits: RateLimits;
   readonly load: LoadGuard;
+  /** Bytes of bodies that are worked on. */
+  readonly bodies: Shares;
+  readonly turns: Turns;
   readonly waiting: WaitingAnswers;
+  readonly clock: Clock;
   readonly clientAddress: ClientAddress;
   readonly logger: Logger;
-  /** Whether the headers show the session key of this sandbox, and it runs. */
-  readonly opensSession: (sandbox: string, headers: IncomingHttpHeaders) => boolean;
+  /** Whose sandbox this is, where the headers show its session key and it runs. */
+  readonly opensSession: (sandbox: string, headers: IncomingHttpHeaders) => string | undefined;
 }
-
-const readBody: RequestHandler = async (request, _response, next) => {
-  if (hasBody(request)) request.body = await readJsonBody(request);
-  next();
-};
 
 /** Puts the routes on an app, with everything that holds for all of them. */
 export function addRoutes(app: Express, options: RouterOptions): void {
@@ -45,7 +47,7 @@ export function addRoutes(app: Express, options: RouterOptions): void {
   for (const [path, routes] of byPath) {
     const pattern = path.replaceAll(/\{(\w+)\}/g, ':$1');
     for (const route of routes) {
-      app[route.method](pattern, admit(route, options), ...(route.body === undefined ? [] : [readBody]), answer(route, options));
+      app[route.method](pattern, admit(route, options), ...(route.body === undefined ? [] : [takeBody(options)]), answer(route, options));
     }
     app.all(pattern, refuseMethod(routes));
   }
@@ -66,19 +68,38 @@ const admit =
       response.setHeader('cache-control', 'no-store');
       if (!options.isSynced()) throw unavailable();
       const kind = kindOf(route);
-      // Not tried as an API key: it is no failed attempt.
-      const { id } = request.params;
-      if (!(route.access === 'session' && typeof id === 'string' && options.opensSession(id, request.headers))) {
-        const principal = authenticate(request, options);
-        response.locals.principal = principal;
-        options.keyUse.seen(principal.keyName);
-        const headers = options.limits.request(principal.keyName, kind);
-        for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+      const owner = ownerOf(route, request, response, options);
+      response.locals.owner = owner;
+      try {
+        for (const [name, value] of Object.entries(options.limits.request(owner, kind))) response.setHeader(name, value);
+      } catch (error) {
+        refuseLater(owner, error, response, next, options);
+        return;
       }
-      response.locals.leave = options.load.enter(kind, route.body === undefined ? 0 : bodyBytesOf(request));
+      response.locals.leave = options.load.enter(owner, kind);
     }
     next();
   };
+
+/** Whose request it is. Throws 401 for a request without a right key. */
+function ownerOf(route: Route, request: Request, response: Response, options: RouterOptions): string {
+  // Not tried as an API key: it is no failed attempt.
+  const { id } = request.params;
+  const ofSession = route.access === 'session' && typeof id === 'string' ? options.opensSession(id, request.headers) : undefined;
+  if (ofSession !== undefined) return ofSession;
+  const principal = authenticate(request, options);
+  response.locals.principal = principal;
+  options.keyUse.seen(principal.keyName);
+  return principal.owner;
+}
+
+/** An owner that goes on asking at full speed gets its refusals more slowly, so that refusing takes no more than serving. */
+function refuseLater(owner: string, error: unknown, response: Response, next: NextFunction, { limits, clock }: RouterOptions): void {
+  const delayMs = limits.refusalDelayMs(owner);
+  if (delayMs === 0) throw error;
+  const timer = clock.after(delayMs, () => next(error));
+  response.once('close', () => timer.cancel());
+}
 
 /** Throws 401, or 429 after too many of these. */
 function authenticate(request: Request, { authenticator, limits, clientAddress }: RouterOptions): Principal {
@@ -97,18 +118,44 @@ function bodyBytesOf(request: Request): number {
   return length === undefined || encoding !== undefined ? maxBodyBytes : Math.min(Number(length), maxBodyBytes);
 }
 
+/** Reads the body once there is room for it. Until then the client's connection is not read. */
+const takeBody =
+  ({ bodies, limits }: RouterOptions): RequestHandler =>
+  async (request, response, next) => {
+    const { owner, leave } = response.locals;
+    if (hasBody(request) && owner !== undefined) {
+      const gone = new AbortController();
+      response.once('close', () => gone.abort());
+      const release = await bodies.wait({ owner }, { units: bodyBytesOf(request), signal: gone.signal });
+      response.locals.leave = () => {
+        release();
+        leave?.();
+      };
+      if (gone.signal.aborted) response.locals.leave();
+      const body = await readBody(request);
+      limits.written(owner, body.length);
+      request.body = body;
+    }
+    next();
+  };
+
 const answer =
-  (route: Route, { waiting, limits }: RouterOptions): RequestHandler =>
+  (route: Route, { turns, waiting, limits, clientAddress }: RouterOptions): RequestHandler =>
   async (request, response) => {
-    const { principal, leave } = response.locals;
-    const result = await route.handle({ principal, query: queryOf(request.originalUrl), request, response });
+    const { principal, owner } = response.locals;
+    const handle = () => {
+      if (Buffer.isBuffer(request.body)) request.body = jsonOf(request.body);
+      return route.handle({ principal, query: queryOf(request.originalUrl), request, response });
+    };
+    const result = await (owner === undefined ? handle() : turns.run(owner, handle));
     // A stream that goes on is no work any more.
-    leave?.();
+    response.locals.leave?.();
     if (result === undefined) return;
-    const bytes =
+    const send = () =>
       'jsonText' in result ? sendJsonText(response, 200, result.jsonText) : sendJson(response, result.status ?? 200, result.json);
-    waiting.add(response);
-    if (principal !== undefined) limits.answered(principal.keyName, kindOf(route), bytes);
+    const bytes = owner === undefined ? send() : turns.now(owner, send);
+    waiting.add(response, owner ?? clientAddress(request));
+    if (owner !== undefined) limits.answered(owner, kindOf(route), bytes);
   };
 
 const refuseMethod =

@@ -76,7 +76,7 @@ export class AgentReads {
     begin: (signal: AbortSignal) => Promise<T>,
     pass: (answer: T) => R | Promise<R>,
   ): Promise<R> {
-    const release = await this.#shares.wait({ owner, sandbox }, signal);
+    const release = await this.#shares.wait({ owner, sandbox }, { signal });
     try {
       const asked = await this.#silent.call(container, () => this.#inTime(begin, signal), isSilence);
       if ('restMs' in asked) throw agentSilent(asked.restMs);

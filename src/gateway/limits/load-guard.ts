@@ -2,9 +2,14 @@ import type { Clock, Timer } from '../../kube/clock.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { RequestKind } from './rate-limits.ts';
+import { shareProblem } from './share-problem.ts';
+import { Shares } from './shares.ts';
 
 export interface LoadOptions {
-  /** Requests that may be worked on at once; 0: no limit. Writes get three quarters of it, and few while they are slow. */
+  /**
+   * Requests that may be worked on at once; 0: no limit. Writes get three quarters of it, and few while they are slow. One owner gets a
+   * quarter of each.
+   */
   readonly maxUnderWay?: number;
   /** How late the event loop may be before writes are refused; reads at four times that. 0: no limit. */
   readonly maxDelayMs?: number;
@@ -19,6 +24,7 @@ const samples = 3;
  */
 const socketsInOneGo = 1024;
 const writesShare = 0.75;
+const ownersShare = 0.25;
 /**
  * Once writes take so long on average, because those before them fill the API server, only so many are let in at once: it is kept as
  * busy by few as by many, and each of few is done in time.
@@ -29,8 +35,6 @@ const writesWhileSlow = 64;
 const smoothing = 0.05;
 /** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
 const readsPatience = 4;
-/** Of all bodies that have not been answered yet. One may have 1 MiB. */
-const maxBodyBytesUnderWay = 64 * 1024 * 1024;
 const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
 
 /** Refuses work that would be answered too late, while what has been accepted still is answered in time. */
@@ -39,13 +43,12 @@ export class LoadGuard {
   readonly #metrics: Metrics;
   readonly #maxUnderWay: number;
   readonly #maxDelayMs: number;
+  readonly #requests: Shares;
+  readonly #writes: Shares;
   readonly #delays: number[] = [];
   #timer: Timer | undefined;
   #dueMs = Infinity;
   #sinceTimer = 0;
-  #underWay = 0;
-  #bodyBytes = 0;
-  #writesUnderWay = 0;
   #writeMs = 0;
 
   constructor({ load, clock, metrics }: { load: LoadOptions; clock: Clock; metrics: Metrics }) {
@@ -53,6 +56,10 @@ export class LoadGuard {
     this.#metrics = metrics;
     this.#maxUnderWay = load.maxUnderWay || Infinity;
     this.#maxDelayMs = load.maxDelayMs || Infinity;
+    const pool = (total: number, what: string) =>
+      new Shares({ total, perOwner: Math.ceil(total * ownersShare), refuse: (bound) => shareProblem(bound, what) });
+    this.#requests = pool(this.#maxUnderWay, 'requests');
+    this.#writes = pool(this.#maxUnderWay * writesShare, 'writes');
   }
 
   start(): void {
@@ -72,7 +79,7 @@ export class LoadGuard {
   }
 
   get underWay(): number {
-    return this.#underWay;
+    return this.#requests.inUse;
   }
 
   /** What the last samples have in common. */
@@ -88,27 +95,30 @@ export class LoadGuard {
   }
 
   /**
-   * Begins a request; throws `overloaded`.
-   * @param bodyBytes How much memory its body may take.
+   * Begins a request; throws `overloaded`, or `share-exceeded` where the owner has too much under way.
    * @returns Ends it. Safe to call twice.
    */
-  enter(kind: RequestKind, bodyBytes: number): () => void {
+  enter(owner: string, kind: RequestKind): () => void {
     const isWrite = kind === 'writes';
     this.#sinceTimer += 1;
-    const hasNoRoom = bodyBytes > 0 && this.#bodyBytes + bodyBytes > maxBodyBytesUnderWay;
-    if (hasNoRoom || this.#hasTooMuch(kind)) throw this.#refuse(kind);
+    if (this.#hasTooMuch(kind)) throw this.#refuse(kind);
+    if (isWrite && this.#areWritesSlow && this.#writes.of(owner) >= writesWhileSlow * ownersShare) throw shareProblem('owner', 'writes');
+    const leave = this.#requests.take({ owner });
+    if (!isWrite) return leave;
+    let endWrite: () => void;
+    try {
+      endWrite = this.#writes.take({ owner });
+    } catch (error) {
+      leave();
+      throw error;
+    }
     const beganMs = this.#clock.monotonic();
-    this.#underWay += 1;
-    this.#bodyBytes += bodyBytes;
-    if (isWrite) this.#writesUnderWay += 1;
     let isOver = false;
     return () => {
       if (isOver) return;
       isOver = true;
-      this.#underWay -= 1;
-      this.#bodyBytes -= bodyBytes;
-      if (!isWrite) return;
-      this.#writesUnderWay -= 1;
+      leave();
+      endWrite();
       this.#writeMs += smoothing * (this.#clock.monotonic() - beganMs - this.#writeMs);
     };
   }
@@ -117,7 +127,7 @@ export class LoadGuard {
     const isWrite = kind === 'writes';
     const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
     const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
-    const isFull = this.#underWay >= room || (isWrite && this.#areWritesSlow && this.#writesUnderWay >= writesWhileSlow);
+    const isFull = this.underWay >= room || (isWrite && this.#areWritesSlow && this.#writes.inUse >= writesWhileSlow);
     return isFull || this.#isStarved || this.delayMs > patience;
   }
 

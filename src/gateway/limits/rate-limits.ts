@@ -1,4 +1,5 @@
 import type { Clock } from '../../kube/clock.ts';
+import { LruMap } from '../../kube/lru-map.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -6,9 +7,9 @@ import { subscriberOf } from './client-address.ts';
 import { TokenBuckets, type Taken } from './token-buckets.ts';
 
 export interface RateLimitOptions {
-  /** Of one key; 0: no limit. */
+  /** Reads a second of one owner, with all its keys; 0: no limit. */
   readonly readsPerSecond?: number;
-  /** Of one key; 0: no limit. */
+  /** Writes a second of one owner, with all its keys; 0: no limit. */
   readonly writesPerSecond?: number;
   /** Of one client address (of IPv6 its /64), also at once; 0: no limit. */
   readonly failedKeysPerMinute?: number;
@@ -17,17 +18,23 @@ export interface RateLimitOptions {
 export type RequestKind = 'reads' | 'writes';
 type Limit = RequestKind | 'failed-keys';
 
-/** How much of a key's rate it may use at once, in seconds. */
+/** How much of its rate an owner may use at once, in seconds. */
 const burstSeconds = 2;
 /** A page of the web UI opens with 32 requests at once. */
 const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes: 16 };
 /** What an attacker with many addresses may cost: some 5 MB. */
 const maxAddresses = 20_000;
-const maxKeys = 20_000;
+const maxOwners = 20_000;
 
 /** What one request may be answered with; of a larger answer each so many bytes count as one more. */
 const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
+/** Bytes of a body, or of a stored object that is written again, that count as one more write. */
+const bytesPerWrite = 64 * 1024;
+/** Delay between refusals of one owner beyond the first ones: a client that asks again at once costs more than its requests are worth. */
+const refusalMs = 2;
+const undelayedMs = 400;
+const maxRefusalDelayMs = 2_000;
 
 const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
 
@@ -38,25 +45,29 @@ const stateHeader = (limit: Limit, { remaining, fullAfterMs }: Taken): string =>
 
 type Headers = Readonly<Record<string, string>>;
 
-/** How often each key may ask, and each client address guess, on this replica. */
+/** How often each owner may ask, and each client address guess, on this replica. */
 export class RateLimits {
-  readonly #keys: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
+  readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
   readonly #addresses: TokenBuckets | undefined;
+  /** Monotonic milliseconds up to which the refusals of an owner take their time. */
+  readonly #refusedUntil = new LruMap<string, number>(maxOwners);
+  readonly #clock: Clock;
   readonly #metrics: Metrics;
   readonly #logger: Logger;
 
   constructor(options: { limits: RateLimitOptions; clock: Clock; metrics: Metrics; logger: Logger }) {
     const { clock, limits } = options;
-    const ofKeys = (kind: RequestKind, perSecond = 0) =>
+    const ofOwners = (kind: RequestKind, perSecond = 0) =>
       perSecond === 0
         ? undefined
         : new TokenBuckets({
             clock,
             perSecond,
             burst: Math.ceil(Math.max(smallestBurst[kind], perSecond * burstSeconds)),
-            capacity: maxKeys,
+            capacity: maxOwners,
           });
-    this.#keys = { reads: ofKeys('reads', limits.readsPerSecond), writes: ofKeys('writes', limits.writesPerSecond) };
+    this.#clock = clock;
+    this.#owners = { reads: ofOwners('reads', limits.readsPerSecond), writes: ofOwners('writes', limits.writesPerSecond) };
     const perMinute = limits.failedKeysPerMinute ?? 0;
     this.#addresses =
       perMinute === 0 ? undefined : new TokenBuckets({ clock, perSecond: perMinute / 60, burst: perMinute, capacity: maxAddresses });
@@ -64,23 +75,42 @@ export class RateLimits {
     this.#logger = options.logger;
   }
 
-  /** Counts a request of a key. Returns what its answer says about the limit; throws `rate-limited`. */
-  request(keyName: string, kind: RequestKind): Headers {
-    const buckets = this.#keys[kind];
+  /** Counts a request of an owner. Returns what its answer says about the limit; throws `rate-limited`. */
+  request(owner: string, kind: RequestKind): Headers {
+    const buckets = this.#owners[kind];
     if (buckets === undefined) return {};
-    const taken = buckets.take(keyName);
+    const taken = buckets.take(owner);
     const headers = { 'ratelimit-policy': policyHeader(kind, buckets), ratelimit: stateHeader(kind, taken) };
     if (taken.allowed) return headers;
     this.#metrics.rateLimited.inc({ limit: kind });
-    if (taken.isFirstRefusal) this.#logger.warn('Rate of a key limited', { key: keyName, limit: kind });
-    throw new ProblemError('rate-limited', `This key may make ${buckets.perSecond} ${kind} a second. Try again later.`, {
+    if (taken.isFirstRefusal) this.#logger.warn('Rate of an owner limited', { owner, limit: kind });
+    throw new ProblemError('rate-limited', `One owner may make ${buckets.perSecond} ${kind} a second. Try again later.`, {
       headers: { ...headers, 'retry-after': String(inSeconds(taken.retryAfterMs)) },
     });
   }
 
+  /** How long an owner that is refused is to wait for that, in milliseconds: nothing at first. */
+  refusalDelayMs(owner: string): number {
+    const now = this.#clock.monotonic();
+    const until = Math.max(now, this.#refusedUntil.get(owner) ?? now) + refusalMs;
+    const delayMs = Math.max(0, until - now - undelayedMs);
+    this.#refusedUntil.set(owner, Math.min(until, now + undelayedMs + maxRefusalDelayMs));
+    return delayMs;
+  }
+
   /** Counts a large answer as several: making it takes time that the requests of others wait for. */
-  answered(keyName: string, kind: RequestKind, bytes: number): void {
-    if (bytes > freeAnswerBytes) this.#keys[kind]?.charge(keyName, Math.ceil((bytes - freeAnswerBytes) / bytesPerRequest));
+  answered(owner: string, kind: RequestKind, bytes: number): void {
+    if (bytes > freeAnswerBytes) this.charge(owner, kind, (bytes - freeAnswerBytes) / bytesPerRequest);
+  }
+
+  /** Counts what is written as several writes where it is large: every replica and the operator read it. */
+  written(owner: string, bytes: number): void {
+    this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));
+  }
+
+  /** Counts so many more requests, for one that has cost more. */
+  charge(owner: string, kind: RequestKind, requests: number): void {
+    if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
   }
 
   /** Counts an attempt without a valid key. Throws `too-many-attempts` once there were too many; else the caller says 401. */

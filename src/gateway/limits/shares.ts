@@ -29,6 +29,7 @@ export interface SharesOptions {
 
 interface Waiter {
   readonly holder: Holder;
+  readonly units: number;
   readonly enter: () => void;
 }
 
@@ -79,12 +80,15 @@ export class Shares {
     return this.#hold(holder, units);
   }
 
-  /** Takes a place as soon as there is one. Rejects with what `refuse` makes, also after `maxMs`, or with the signal's reason. */
-  async wait(holder: Holder, signal?: AbortSignal): Promise<Release> {
+  /** Takes so many units as soon as there are. Rejects with what `refuse` makes, also after `maxMs`, or with the signal's reason. */
+  async wait(
+    holder: Holder,
+    { units = 1, signal }: { readonly units?: number; readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<Release> {
     const { waiting, refuse } = this.#options;
     signal?.throwIfAborted();
-    const bound = this.#boundFor(holder, 1);
-    if (bound === undefined) return this.#hold(holder, 1);
+    const bound = this.#boundFor(holder, units) ?? (this.#isReserved ? 'total' : undefined);
+    if (bound === undefined) return this.#hold(holder, units);
     const own = this.#waiting.get(holder.owner)?.size ?? 0;
     if (waiting === undefined || own >= waiting.perOwner || this.#waiters >= waiting.total) throw refuse(bound);
     return new Promise((resolve, reject) => {
@@ -92,6 +96,8 @@ export class Shares {
         end();
         this.#remove(waiter);
         reject(error);
+        // The room that was kept for it is free.
+        this.#letIn();
       };
       const onAbort = () => leave(signal?.reason as Error);
       const end = () => {
@@ -100,12 +106,13 @@ export class Shares {
       };
       const waiter: Waiter = {
         holder,
+        units,
         enter: () => {
           end();
-          resolve(this.#hold(holder, 1));
+          resolve(this.#hold(holder, units));
         },
       };
-      const timer = waiting.clock.after(waiting.maxMs, () => leave(refuse(this.#boundFor(holder, 1) ?? 'total')));
+      const timer = waiting.clock.after(waiting.maxMs, () => leave(refuse(this.#boundFor(holder, units) ?? 'total')));
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#add(waiter);
     });
@@ -135,11 +142,9 @@ export class Shares {
     if (sandbox !== undefined) add(this.#bySandbox, sandbox, units);
   }
 
-  /** Until nobody who waits may enter. */
+  /** Until none that waits may enter. */
   #letIn(): void {
-    while (this.#waiters > 0 && this.#inUse < this.#options.total) {
-      const next = this.#next();
-      if (next === undefined) return;
+    for (let next = this.#next(); next !== undefined && this.#fits(next); next = this.#next()) {
       const { owner } = next.holder;
       this.#remove(next);
       // Behind the others: each has a turn before this owner's next one.
@@ -149,12 +154,26 @@ export class Shares {
     }
   }
 
+  /** Room that is free is kept for a waiter that needs more than there is. */
+  get #isReserved(): boolean {
+    return this.#next() !== undefined;
+  }
+
+  /** The first that no share keeps out. Nobody overtakes it, so that small work does not keep large work waiting for ever. */
   #next(): Waiter | undefined {
-    for (const [owner, waiters] of this.#waiting) {
-      if (this.of(owner) >= this.#options.perOwner) continue;
-      for (const waiter of waiters) if (this.#boundFor(waiter.holder, 1) === undefined) return waiter;
+    if (this.#waiters === 0) return undefined;
+    for (const waiters of this.#waiting.values()) {
+      for (const waiter of waiters) {
+        const bound = this.#boundFor(waiter.holder, waiter.units);
+        if (bound === undefined || bound === 'total') return waiter;
+        if (bound === 'owner') break;
+      }
     }
     return undefined;
+  }
+
+  #fits({ holder, units }: Waiter): boolean {
+    return this.#boundFor(holder, units) === undefined;
   }
 
   #add(waiter: Waiter): void {

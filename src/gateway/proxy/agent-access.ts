@@ -75,13 +75,13 @@ export class AgentAccess {
     else void this.#proxy.upgrade(request, socket, head, address);
   }
 
-  /** Whether the headers show the session key of this sandbox, and it is RUNNING. */
-  opensSession = (name: string, headers: IncomingHttpHeaders): boolean => {
+  /** Whose sandbox this is, where the headers show its session key and it is RUNNING. */
+  opensSession = (name: string, headers: IncomingHttpHeaders): string | undefined => {
     const { sandboxes, namespace } = this.#options;
     const [key] = keysOfRequest({ headers });
     const sandbox = sandboxes.store.get(namespace, name);
-    if (key === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return false;
-    return this.#keys.opens(sandbox, key);
+    if (key === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
+    return this.#keys.opens(sandbox, key) ? sandbox.spec.owner : undefined;
   };
 
   /** Once the service listens. */

@@ -25,7 +25,7 @@ describe('rate limits', () => {
 
   const at = (address: string) => ({ 'x-forwarded-for': address });
 
-  describe('of a key', () => {
+  describe('of an owner', () => {
     it('let a page open, and a client poll 20 times a second for ever', async () => {
       expect(new Set(statuses(await many(32, () => gateway.get(me))))).toEqual(new Set([200]));
       for (let second = 0; second < 20; second++) {
@@ -48,14 +48,21 @@ describe('rate limits', () => {
       expect(await gateway.get(me)).toMatchObject({ status: 200 });
     });
 
-    it('are tighter for writes, and apart from those of reads and of other keys', async () => {
+    it('are shared by all its keys', async () => {
+      const keys = await Promise.all(Array.from({ length: 10 }, () => gateway.issueKey('alice')));
+      const answers = await Promise.all(keys.flatMap((key) => Array.from({ length: 7 }, () => gateway.get(me, { key }))));
+      expect(statuses(answers).filter((status) => status === 429)).toHaveLength(6);
+      expect(await gateway.get(me, { key: gateway.bob })).toMatchObject({ status: 200 });
+    });
+
+    it('are tighter for writes, and apart from those of reads and of other owners', async () => {
       const write = (key: string) => gateway.send('DELETE', '/api/keys/none', { key });
       expect(statuses(await many(20, () => write(gateway.alice))).filter((status) => status === 429)).toHaveLength(4);
       expect(await gateway.get(me)).toMatchObject({ status: 200 });
       expect(await write(gateway.bob)).toMatchObject({ status: 404 });
     });
 
-    it('are for the key, wherever it comes from', async () => {
+    it('are for the owner, wherever it asks from', async () => {
       let address = 0;
       const answers = await many(70, () => gateway.get(me, { headers: at(`198.51.100.${(address += 1)}`) }));
       expect(statuses(answers)).toContain(429);
@@ -117,13 +124,15 @@ describe('overload', () => {
         return get(...parameters);
       },
     });
+    const keys = await Promise.all(['carol', 'dora', 'erik'].map((owner) => gateway.issueKey(owner)));
+    const write = (key: string | undefined = '') => gateway.send('DELETE', '/api/keys/none', { key });
     try {
-      const waiting = [1, 2, 3].map(() => gateway.send('DELETE', '/api/keys/none'));
-      const refused = await gateway.send('DELETE', '/api/keys/none');
+      const waiting = [gateway.alice, gateway.bob, keys[0]].map(write);
+      const refused = await write(keys[1]);
       // Which of the four came last is up to the network.
       const answer = refused.status === 503 ? refused : await Promise.race(waiting);
       expect(answer).toMatchObject({ status: 503, json: { code: 'overloaded' }, headers: { 'retry-after': '2' } });
-      expect(await gateway.get(me)).toMatchObject({ status: 200 });
+      expect(await gateway.get(me, { key: keys[2] ?? '' })).toMatchObject({ status: 200 });
       expect(await gateway.get('/ready', { key: null })).toMatchObject({ status: 200 });
       // Nothing is spent on it, not even a look at its key; a page of another origin may read why.
       const headers = { Origin: 'https://ui.example.com', 'X-Request-ID': 'r-1' };
@@ -132,7 +141,32 @@ describe('overload', () => {
       expect(strange.headers['access-control-allow-origin']).toBe('https://ui.example.com');
       open.resolve(undefined);
       expect(statuses(await Promise.all(waiting)).filter((status) => status === 404).length).toBeGreaterThanOrEqual(2);
-      expect(await gateway.send('DELETE', '/api/keys/none')).toMatchObject({ status: 404 });
+      expect(await write(gateway.alice)).toMatchObject({ status: 404 });
+    } finally {
+      open.resolve(undefined);
+      await gateway.stop();
+    }
+  });
+
+  it('is refused to the owner that causes it long before others notice', async () => {
+    const gateway = await TestGateway.start({ load: { maxUnderWay: 8 } });
+    const open = Promise.withResolvers<undefined>();
+    const get = gateway.client.get.bind(gateway.client);
+    Object.assign(gateway.client, {
+      get: async (...parameters: Parameters<typeof get>) => {
+        await open.promise;
+        return get(...parameters);
+      },
+    });
+    try {
+      const other = await gateway.issueKey('alice');
+      const slow = [gateway.alice, other].map((key) => gateway.get(`/api/v1/conversation/${'0'.repeat(32)}/events/count`, { key }));
+      await gateway.get(me, { key: gateway.bob });
+      expect(await gateway.get(me)).toMatchObject({ status: 429, json: { code: 'share-exceeded' }, headers: { 'retry-after': '1' } });
+      expect(await gateway.get(me, { key: gateway.bob })).toMatchObject({ status: 200 });
+      open.resolve(undefined);
+      expect(statuses(await Promise.all(slow))).toEqual([404, 404]);
+      expect(await gateway.get(me)).toMatchObject({ status: 200 });
     } finally {
       open.resolve(undefined);
       await gateway.stop();
@@ -140,7 +174,7 @@ describe('overload', () => {
   });
 
   it('is not what an open stream is', async () => {
-    const gateway = await TestGateway.start({ load: { maxUnderWay: 2 } });
+    const gateway = await TestGateway.start({ load: { maxUnderWay: 8 } });
     try {
       const body = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
       const streams = [];

@@ -5,6 +5,9 @@ import { createMetrics } from '../../../src/observability/metrics.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const metrics = createMetrics();
+let owners = 0;
+/** Another owner each time. */
+const someone = () => `owner-${(owners += 1)}`;
 /** What is answered: nothing where it is let in. */
 function refusalOf(enter: () => unknown): string | undefined {
   try {
@@ -27,18 +30,18 @@ function closes(enter: () => unknown): boolean {
 describe('the guard against overload', () => {
   it('counts what is under way, and refuses writes before reads', () => {
     const guard = new LoadGuard({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
-    const leave = [guard.enter('writes', 0), guard.enter('writes', 0), guard.enter('reads', 0)];
-    expect(refusalOf(() => guard.enter('writes', 0))).toBe('503 overloaded 2');
-    leave.push(guard.enter('reads', 0));
-    expect(refusalOf(() => guard.enter('reads', 0))).toBe('503 overloaded 1');
+    const leave = [guard.enter(someone(), 'writes'), guard.enter(someone(), 'writes'), guard.enter(someone(), 'reads')];
+    expect(refusalOf(() => guard.enter(someone(), 'writes'))).toBe('503 overloaded 2');
+    leave.push(guard.enter(someone(), 'reads'));
+    expect(refusalOf(() => guard.enter(someone(), 'reads'))).toBe('503 overloaded 1');
     for (const end of [...leave, ...leave]) end();
     expect(guard.underWay).toBe(0);
-    guard.enter('writes', 0)();
+    guard.enter(someone(), 'writes')();
   });
 
   it('says what it would refuse before anything is spent on it, and begins nothing by that', () => {
     const guard = new LoadGuard({ load: { maxUnderWay: 4 }, clock: new VirtualClock(), metrics });
-    const leave = [guard.enter('writes', 0), guard.enter('writes', 0), guard.enter('writes', 0)];
+    const leave = [guard.enter(someone(), 'writes'), guard.enter(someone(), 'writes'), guard.enter(someone(), 'writes')];
     expect(guard.refusal('writes')).toMatchObject({ status: 503, code: 'overloaded', headers: { 'retry-after': '2' } });
     expect(guard.refusal('reads')).toBeUndefined();
     expect(guard.underWay).toBe(3);
@@ -50,7 +53,7 @@ describe('the guard against overload', () => {
   it('lets few writes in at once while they are slow, and as many as ever once they are quick', async () => {
     const clock = new VirtualClock();
     const guard = new LoadGuard({ load: { maxUnderWay: 2000 }, clock, metrics });
-    const enter = (count: number) => Array.from({ length: count }, () => guard.enter('writes', 0));
+    const enter = (count: number) => Array.from({ length: count }, () => guard.enter(someone(), 'writes'));
     const take = async (leave: readonly (() => void)[], milliseconds: number) => {
       await clock.advance(milliseconds);
       for (const end of leave) end();
@@ -58,21 +61,22 @@ describe('the guard against overload', () => {
     await take(enter(100), 900);
     await take(enter(100), 3000);
     const few = enter(64);
-    expect(refusalOf(() => guard.enter('writes', 0))).toBe('503 overloaded 2');
-    guard.enter('reads', 0)();
+    expect(refusalOf(() => guard.enter(someone(), 'writes'))).toBe('503 overloaded 2');
+    guard.enter(someone(), 'reads')();
     await take(few, 100);
     await take(enter(100), 100);
     expect(guard.underWay).toBe(0);
   });
 
-  it('bounds the memory of bodies, but refuses no request without one', () => {
-    const guard = new LoadGuard({ load: {}, clock: new VirtualClock(), metrics });
-    const mebibyte = 1024 * 1024;
-    const leave = Array.from({ length: 64 }, () => guard.enter('writes', mebibyte));
-    expect(refusalOf(() => guard.enter('writes', 1))).toBe('503 overloaded 2');
-    guard.enter('writes', 0)();
-    leave[0]?.();
-    guard.enter('writes', mebibyte);
+  it('gives one owner a quarter of everything, and less of it for writes', () => {
+    const guard = new LoadGuard({ load: { maxUnderWay: 16 }, clock: new VirtualClock(), metrics });
+    const leave = Array.from({ length: 3 }, () => guard.enter('alice', 'writes'));
+    expect(refusalOf(() => guard.enter('alice', 'writes'))).toBe('429 share-exceeded 1');
+    leave.push(guard.enter('alice', 'reads'));
+    expect(refusalOf(() => guard.enter('alice', 'reads'))).toBe('429 share-exceeded 1');
+    leave.push(guard.enter('bob', 'writes'));
+    for (const end of [...leave, ...leave]) end();
+    expect(guard.underWay).toBe(0);
   });
 
   /** A clock whose timers fire late by as much as the test says. */
@@ -94,7 +98,7 @@ describe('the guard against overload', () => {
     const guard = new LoadGuard({ load: { maxDelayMs: 500 }, clock, metrics });
     guard.start();
     await clock.advance(4 * (lateMs + 50));
-    const isRefused = (kind: 'reads' | 'writes') => refusalOf(() => guard.enter(kind, 0)()) !== undefined;
+    const isRefused = (kind: 'reads' | 'writes') => refusalOf(() => guard.enter(someone(), kind)()) !== undefined;
     expect((['writes', 'reads'] as const).filter(isRefused)).toEqual(refused);
     clock.lateMs = 0;
     await clock.advance(lateMs + 500);
@@ -109,12 +113,12 @@ describe('the guard against overload', () => {
     const guard = new LoadGuard({ load: { maxDelayMs: 500 }, clock, metrics });
     guard.start();
     await clock.advance(600);
-    for (let count = 0; count < 1024; count++) guard.enter('reads', 0)();
-    expect(closes(() => guard.enter('reads', 0))).toBe(true);
-    expect(closes(() => guard.enter('writes', 0))).toBe(true);
+    for (let count = 0; count < 1024; count++) guard.enter(someone(), 'reads')();
+    expect(closes(() => guard.enter(someone(), 'reads'))).toBe(true);
+    expect(closes(() => guard.enter(someone(), 'writes'))).toBe(true);
     clock.lateMs = 0;
     await clock.advance(5000);
-    guard.enter('reads', 0)();
+    guard.enter(someone(), 'reads')();
     guard.stop();
   });
 
@@ -127,7 +131,7 @@ describe('the guard against overload', () => {
     await clock.advance(50);
     clock.lateMs = 0;
     await clock.advance(5050);
-    guard.enter('writes', 0)();
+    guard.enter(someone(), 'writes')();
     guard.stop();
   });
 });

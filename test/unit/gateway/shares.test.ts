@@ -70,10 +70,10 @@ describe('a pool with shares', () => {
     const shares = new Shares({ total: 1, perOwner: 1, refuse, waiting: { clock, maxMs: 1000, total: 10, perOwner: 10 } });
     const release = await shares.wait({ owner: 'alice' });
     const gone = new AbortController();
-    const left = shares.wait({ owner: 'bob' }, gone.signal);
+    const left = shares.wait({ owner: 'bob' }, { signal: gone.signal });
     gone.abort(new Error('gone'));
     await expect(left).rejects.toThrow('gone');
-    await expect(shares.wait({ owner: 'bob' }, gone.signal)).rejects.toThrow('gone');
+    await expect(shares.wait({ owner: 'bob' }, { signal: gone.signal })).rejects.toThrow('gone');
     release();
     (await shares.wait({ owner: 'carol' }))();
     expect([shares.inUse, shares.waiting, shares.size, clock.timers]).toEqual([0, 0, 0, 0]);
@@ -97,6 +97,27 @@ describe('a pool with shares', () => {
     first();
     await Promise.all(all);
     expect(order).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
+  });
+
+  it('keeps room for work that needs more than is free, until that gives up', async () => {
+    const clock = new VirtualClock();
+    const shares = new Shares({ total: 10, perOwner: 8, refuse, waiting: { clock, maxMs: 1000, total: 10, perOwner: 10 } });
+    const first = await shares.wait({ owner: 'alice' }, { units: 6 });
+    const order: string[] = [];
+    const large = shares.wait({ owner: 'bob' }, { units: 8 }).then((release) => (order.push('bob'), release));
+    const small = shares.wait({ owner: 'carol' }, { units: 1 }).then((release) => (order.push('carol'), release));
+    await clock.settle();
+    expect(order).toEqual([]);
+    first();
+    await clock.settle();
+    expect(order).toEqual(['bob', 'carol']);
+    const later = shares.wait({ owner: 'dora' }, { units: 8 });
+    const refused = expect(later).rejects.toMatchObject({ bound: 'total' });
+    const behind = shares.wait({ owner: 'erik' }, { units: 1 });
+    await clock.advance(1000);
+    await refused;
+    for (const held of [large, small, behind]) (await held)();
+    expect([shares.inUse, shares.waiting, shares.size, clock.timers]).toEqual([0, 0, 0, 0]);
   });
 
   const owners = ['alice', 'bob', 'carol'];
@@ -164,7 +185,7 @@ describe('a pool with shares', () => {
       const gone = new AbortController();
       const waiter = { holder: wanted, gone };
       const before = this.shares.inUse;
-      const entering = this.shares.wait(wanted, gone.signal);
+      const entering = this.shares.wait(wanted, { signal: gone.signal });
       const isImmediate = this.shares.inUse > before;
       if (!isImmediate) this.waiting.push(waiter);
       entering.then(

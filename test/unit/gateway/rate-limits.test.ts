@@ -1,0 +1,45 @@
+import { RateLimits } from '../../../src/gateway/limits/rate-limits.ts';
+import { silentLogger } from '../../../src/observability/logger.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+describe('the rate limits of an owner', () => {
+  const setUp = (limits = { readsPerSecond: 100, writesPerSecond: 100 }) => {
+    const clock = new VirtualClock();
+    return { clock, limits: new RateLimits({ limits, clock, metrics: createMetrics(), logger: silentLogger }) };
+  };
+  /** How many requests are let through at once. */
+  const allowed = (limits: RateLimits, owner: string, kind: 'reads' | 'writes') => {
+    for (let count = 0; ; count++) {
+      try {
+        limits.request(owner, kind);
+      } catch {
+        return count;
+      }
+    }
+  };
+
+  it('count large bodies, large stored objects and large answers as several requests', () => {
+    const { limits } = setUp();
+    limits.written('alice', 1024 * 1024);
+    expect(allowed(limits, 'alice', 'writes')).toBe(200 - 16);
+    limits.answered('alice', 'reads', (256 + 64) * 1024);
+    expect(allowed(limits, 'alice', 'reads')).toBe(200 - 2);
+    limits.written('bob', 1000);
+    limits.answered('bob', 'reads', 1000);
+    expect([allowed(limits, 'bob', 'writes'), allowed(limits, 'bob', 'reads')]).toEqual([200, 200]);
+  });
+
+  it('are refused more slowly to an owner that goes on asking, at no more than 500 a second, and to nobody else', async () => {
+    const { clock, limits } = setUp();
+    const delays = Array.from({ length: 700 }, () => limits.refusalDelayMs('alice'));
+    expect(delays.slice(0, 200)).toEqual(Array.from({ length: 200 }, () => 0));
+    expect(delays[299]).toBe(200);
+    expect(delays[699]).toBe(1000);
+    expect(limits.refusalDelayMs('bob')).toBe(0);
+    for (let more = 0; more < 2000; more++) limits.refusalDelayMs('alice');
+    expect(limits.refusalDelayMs('alice')).toBeLessThanOrEqual(2002);
+    await clock.advance(3000);
+    expect(limits.refusalDelayMs('alice')).toBe(0);
+  });
+});

@@ -1,0 +1,100 @@
+import fc from 'fast-check';
+import { Turns } from '../../../src/gateway/limits/turns.ts';
+
+/** An event loop whose time passes by work alone. */
+class Loop {
+  ms = 0;
+  readonly #due: (() => void)[] = [];
+  readonly turns = new Turns({ clock: { monotonic: () => this.ms }, yieldLoop: (callback) => void this.#due.push(callback) });
+  readonly order: string[] = [];
+
+  /** Work of an owner that takes so long. Resolves to when it was done. */
+  async work(owner: string, costMs: number): Promise<number> {
+    return this.turns.run(owner, () => {
+      this.ms += costMs;
+      this.order.push(owner);
+      return this.ms;
+    });
+  }
+
+  /** Everything that waits so far, and what follows from it; stops after so many goes. */
+  async drain(goes = Infinity): Promise<void> {
+    for (let go = 0; this.#due.length > 0 && go < goes; go++) {
+      this.#due.shift()?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+describe('turns on the event loop', () => {
+  it('are had at once while there is little to do', async () => {
+    const loop = new Loop();
+    const all = ['alice', 'alice', 'bob'].map((owner) => loop.work(owner, 1));
+    expect(loop.order).toEqual(['alice', 'alice', 'bob']);
+    await Promise.all(all);
+    await loop.drain();
+    expect([loop.turns.waiting, loop.turns.size]).toEqual([0, 0]);
+  });
+
+  it('are waited for by who has had much, not by who comes with little', async () => {
+    const loop = new Loop();
+    const costly = Array.from({ length: 20 }, () => loop.work('alice', 30));
+    await loop.drain(3);
+    const before = loop.ms;
+    const quick = loop.work('bob', 1);
+    await loop.drain();
+    expect(await quick).toBeLessThanOrEqual(before + 31);
+    await Promise.all(costly);
+    expect([loop.turns.waiting, loop.turns.size]).toEqual([0, 0]);
+  });
+
+  it('pass on what the work throws, at once or later, and go on', async () => {
+    const loop = new Loop();
+    const busy = loop.work('alice', 10);
+    const broken = loop.turns.run('alice', () => {
+      throw new Error('broken');
+    });
+    const rejected = loop.turns.run('bob', () => Promise.reject(new Error('rejected')));
+    const seen = Promise.all([expect(broken).rejects.toThrow('broken'), expect(rejected).rejects.toThrow('rejected')]);
+    await loop.drain();
+    await seen;
+    await busy;
+    expect([loop.turns.waiting, loop.turns.size]).toEqual([0, 0]);
+  });
+
+  const owners = ['alice', 'bob', 'carol'];
+  const works = fc.array(fc.record({ owner: fc.constantFrom(...owners), costMs: fc.integer({ min: 1, max: 20 }) }), {
+    minLength: 30,
+    maxLength: 120,
+    size: 'max',
+  });
+
+  it('give all who wait the same time, but for one piece of work of each', async () => {
+    await fc.assert(
+      fc.asyncProperty(works, async (all) => {
+        const loop = new Loop();
+        // Fills the first slice, so that everything else waits.
+        const done = [loop.work('nobody', 10)];
+        const left = new Map(owners.map((owner) => [owner, all.filter((work) => work.owner === owner).length]));
+        const used = new Map(owners.map((owner) => [owner, 0]));
+        for (const { owner, costMs } of all) {
+          done.push(
+            loop.turns.run(owner, () => {
+              loop.ms += costMs;
+              left.set(owner, (left.get(owner) ?? 0) - 1);
+              used.set(owner, (used.get(owner) ?? 0) + costMs);
+              const waiting = owners.filter((each) => (left.get(each) ?? 0) > 0);
+              const times = waiting.map((each) => used.get(each) ?? 0);
+              if (times.length > 1) expect(Math.max(...times) - Math.min(...times)).toBeLessThanOrEqual(2 * 20);
+              return loop.ms;
+            }),
+          );
+        }
+        await loop.drain();
+        await Promise.all(done);
+        expect([loop.turns.waiting, loop.turns.size]).toEqual([0, 0]);
+      }),
+      { numRuns: 30 },
+    );
+  });
+});
