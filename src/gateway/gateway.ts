@@ -11,7 +11,7 @@ import { defaultTimeouts, limitRequestTime, type ClientTimeouts } from './app/cl
 import { cors, type CorsOrigins } from './app/cors.ts';
 import { healthRoutes } from './app/health.ts';
 import { LastAnswers } from './app/last-answers.ts';
-import { OpenStreams } from './app/open-streams.ts';
+import { OpenStreams, type StreamLimits } from './app/open-streams.ts';
 import { requestIdOf, requestScope } from './app/request-scope.ts';
 import type { Route } from './app/route.ts';
 import { addRoutes } from './app/router.ts';
@@ -78,6 +78,8 @@ export interface GatewayOptions {
   readonly proxyLimits?: Partial<ProxyLimits>;
   /** Reads of events from agents: what differs from the defaults. */
   readonly eventReads?: Partial<AgentReadLimits>;
+  /** Streams that follow a start: what differs from the defaults. */
+  readonly streams?: Partial<StreamLimits>;
   /** Whether the deprecated interface under /api answers; else it says 410. */
   readonly legacyApi: boolean;
   /** Pages of which origins may use the service; by default none. */
@@ -143,7 +145,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   };
   const { gitHosts = {} } = options;
   const git = options.gitDirectory ?? typedNames(gitHosts);
-  const streams = new OpenStreams();
+  const streams = new OpenStreams(options.streams);
+  const waiting = new WaitingAnswers();
   const lastAnswers = new LastAnswers();
   const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const events = new AgentEvents();
@@ -174,6 +177,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     feeds,
     exposure: agents.exposure,
     streams,
+    waiting,
     keys: options.keys,
     events,
     agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
@@ -228,7 +232,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     load,
     bodies: bodyShares(clock),
     turns,
-    waiting: new WaitingAnswers(),
+    waiting,
     clock,
     clientAddress,
     logger,

@@ -1,10 +1,31 @@
+import { shareProblem } from '../limits/share-problem.ts';
+import { Shares, type Release } from '../limits/shares.ts';
+
+export interface StreamLimits {
+  /** Streams that follow a start, at once: of all owners, and of one. */
+  readonly total: number;
+  readonly perOwner: number;
+}
+
+export const defaultStreamLimits: StreamLimits = { total: 2000, perOwner: 250 };
+
 /** The answers that are still being written, so that a shutdown can bring each to a proper end. */
 export class OpenStreams {
   readonly #ends = new Set<() => void>();
+  readonly #shares: Shares;
   #closed = false;
+
+  constructor(limits: Partial<StreamLimits> = {}) {
+    this.#shares = new Shares({ ...defaultStreamLimits, ...limits, refuse: (bound) => shareProblem(bound, 'streams') });
+  }
 
   get size(): number {
     return this.#ends.size;
+  }
+
+  /** Takes a place for one more stream of an owner; throws a problem where there is none. */
+  enter(owner: string): Release {
+    return this.#shares.take({ owner });
   }
 
   /** `end` is called once, on shutdown; at once when that has begun. Returns the remover. */

@@ -8,6 +8,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { RandomBytes } from '../auth/key.ts';
 import type { GitDirectory } from '../git/directory.ts';
 import type { AgentReads } from '../limits/agent-reads.ts';
+import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { Records } from '../lookup/records.ts';
 import type { Exposure } from '../views/exposure.ts';
@@ -31,6 +32,7 @@ export interface Services {
   readonly agentReads: AgentReads;
   readonly git: Pick<GitDirectory, 'access'>;
   readonly streams: OpenStreams;
+  readonly waiting: WaitingAnswers;
   /** Of what sandboxes are made where a request does not say. */
   readonly templateName: string;
 }

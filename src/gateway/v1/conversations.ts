@@ -55,8 +55,10 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     headers: idempotencyHeaders,
     body: startRequestSchema,
     answers: { 200: startTaskList },
-    problems: startProblems,
+    problems: [...startProblems, 'share-exceeded'],
     handle: async ({ owner, headers, body, about, response }) => {
+      // First: nothing is started for a client that could not follow it.
+      response.once('close', services.streams.enter(owner));
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
       streamStart(services, response, conversation);

@@ -12,8 +12,9 @@ const whiteSpaceMs = 15_000;
  * writing and nothing else; a shutdown ends the array.
  */
 export function streamStart(services: Services, response: Response, conversation: Conversation): void {
-  const { feeds, clock, exposure, records, streams } = services;
+  const { feeds, clock, exposure, records, streams, waiting } = services;
   const { name, uid } = conversation.metadata;
+  const { owner } = conversation.spec;
   let known = conversation;
   let written = 0;
   let over = false;
@@ -30,6 +31,7 @@ export function streamStart(services: Services, response: Response, conversation
   const write = (task: StartTask) => {
     response.write(`${written === 0 ? '' : ',\n'}${JSON.stringify(task)}`);
     written += 1;
+    waiting.add(response, owner);
   };
   const show = (transition: Transition) => {
     if (over) return;

@@ -4,6 +4,7 @@ import { conversations, type StartStatus } from '../../../src/resources/conversa
 import { newUuid } from '../../../src/resources/ids.ts';
 import { systemClock, type Clock } from '../../../src/kube/clock.ts';
 import { startTaskSchema, type StartTask } from '../../../src/gateway/views/start-task.ts';
+import { eventually } from '../../support/eventually.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 const path = '/api/v1/app-conversations/stream-start';
@@ -169,5 +170,27 @@ describe('starting a conversation with a stream', () => {
     const streams = await Promise.all(Array.from({ length: 50 }, () => open()));
     await Promise.all(streams.map(({ id }) => moveTo(id, 'WORKING', 'WAITING_FOR_SANDBOX', 'READY')));
     for (const { reader } of streams) expect(statuses(await reader.end())).toEqual(['WORKING', 'WAITING_FOR_SANDBOX', 'READY']);
+  });
+
+  it('is refused to an owner with too many streams, before anything is started, and to nobody else', async () => {
+    const own = await TestGateway.start({ streams: { perOwner: 2 } });
+    try {
+      const body = { initial_message: { content: [{ type: 'text', text: 'Hello' }] } };
+      const second = await own.issueKey('alice');
+      const open = [await own.open('POST', path, { body }), await own.open('POST', path, { body, key: second })];
+      expect(await own.post(path, body)).toMatchObject({ status: 429, json: { code: 'share-exceeded' }, headers: { 'retry-after': '1' } });
+      expect(await own.get('/api/v1/app-conversations/count')).toMatchObject({ json: 2 });
+      open.push(await own.open('POST', path, { body, key: own.bob }));
+      expect(open.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
+      open[0]?.destroy();
+      await eventually('there is room again', async () => {
+        const again = await own.open('POST', path, { body });
+        again.destroy();
+        return again.statusCode === 200;
+      });
+      for (const stream of open) stream.destroy();
+    } finally {
+      await own.stop();
+    }
   });
 });
