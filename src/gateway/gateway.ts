@@ -31,6 +31,7 @@ import { AddressConnections } from './limits/address-connections.ts';
 import { AgentReads, type AgentReadLimits } from './limits/agent-reads.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
+import { OwnerConnections } from './limits/owner-connections.ts';
 import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
 import { bodyShares } from './limits/body-shares.ts';
 import { Turns } from './limits/turns.ts';
@@ -88,7 +89,7 @@ export interface GatewayOptions {
   readonly rateLimits?: RateLimitOptions;
   /** From where on requests are refused with 503; by default nowhere. */
   readonly load?: LoadOptions;
-  /** Connections at once, of all kinds; by default without limit. */
+  /** Connections at once, of all kinds; by default without limit. One owner may have a quarter of them. */
   readonly maxConnections?: number;
   /** The same of each client address (of IPv6 its /64); by default without limit. */
   readonly maxConnectionsPerAddress?: number;
@@ -147,9 +148,15 @@ export function createGateway(options: GatewayOptions): Gateway {
   const git = options.gitDirectory ?? typedNames(gitHosts);
   const streams = new OpenStreams(options.streams);
   const waiting = new WaitingAnswers();
+  const turns = new Turns({ clock });
   const lastAnswers = new LastAnswers();
   const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const events = new AgentEvents();
+  const ownerConnections = new OwnerConnections({
+    max: options.maxConnections ?? 0,
+    trustedProxies: options.trustedProxies ?? [],
+    clientAddress,
+  });
   const limits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
   const agents = new AgentAccess({
     sandboxes: caches.sandboxes,
@@ -162,6 +169,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     urlTemplate: options.sandboxUrlTemplate,
     loopbackOrigins: options.loopbackOrigins,
     limits: options.proxyLimits,
+    connections: ownerConnections,
+    waiting,
+    turns,
     clientAddress,
     failedKey: (address) => limits.failedKey(address),
     clock,
@@ -219,7 +229,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     else next();
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
-  const turns = new Turns({ clock });
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
   const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
   const keyUse = new KeyUse({ client, cache: caches.apiKeys, namespace, clock, logger });
@@ -229,6 +238,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     keyUse,
     isSynced,
     limits,
+    connections: ownerConnections,
     load,
     bodies: bodyShares(clock),
     turns,

@@ -9,6 +9,7 @@ import { ProblemError, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
 import type { LoadGuard } from '../limits/load-guard.ts';
+import type { OwnerConnections } from '../limits/owner-connections.ts';
 import type { RateLimits, RequestKind } from '../limits/rate-limits.ts';
 import type { Shares } from '../limits/shares.ts';
 import type { Turns } from '../limits/turns.ts';
@@ -25,6 +26,7 @@ export interface RouterOptions {
   /** Whether the caches are filled, so that a key that is not found is known to be wrong. */
   readonly isSynced: () => boolean;
   readonly limits: RateLimits;
+  readonly connections: OwnerConnections;
   readonly load: LoadGuard;
   /** Bytes of bodies that are worked on. */
   readonly bodies: Shares;
@@ -70,6 +72,7 @@ const admit =
       const kind = kindOf(route);
       const owner = ownerOf(route, request, response, options);
       response.locals.owner = owner;
+      options.connections.attribute(request.socket, owner);
       try {
         for (const [name, value] of Object.entries(options.limits.request(owner, kind))) response.setHeader(name, value);
       } catch (error) {
@@ -154,7 +157,7 @@ const answer =
     const send = () =>
       'jsonText' in result ? sendJsonText(response, 200, result.jsonText) : sendJson(response, result.status ?? 200, result.json);
     const bytes = owner === undefined ? send() : turns.now(owner, send);
-    waiting.add(response, owner ?? clientAddress(request));
+    waiting.add(response, owner ?? clientAddress(request), () => request.socket.destroy());
     if (owner !== undefined) limits.answered(owner, kindOf(route), bytes);
   };
 

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { Writable } from 'node:stream';
 
 export interface WaitingAnswersOptions {
   /** Maximum bytes of all answers that wait for their clients to take them; 64 MiB by default. */
@@ -7,25 +7,33 @@ export interface WaitingAnswersOptions {
   readonly maxBytesPerOwner?: number;
 }
 
+/** An answer, or another stream to a client or an agent. */
+export type Unread = Pick<Writable, 'writableLength' | 'destroyed' | 'on' | 'once'>;
+
 const defaultMaxBytes = 64 * 1024 * 1024;
 const ownersShare = 0.25;
 
+interface Waiting {
+  readonly bytes: number;
+  readonly cut: () => void;
+}
+
 interface Owner {
   bytes: number;
-  /** With the bytes of each, the one first that has waited longest. */
-  readonly answers: Map<ServerResponse, number>;
+  /** The one first that has waited longest. */
+  readonly answers: Map<Unread, Waiting>;
 }
 
 /**
- * Bounds the memory of answers that nobody reads. Each owner has a share: beyond it, the answer of this owner that has waited longest is
- * cut off. Where all owners together have too much, it is an answer of the owner that has most.
+ * Bounds the memory of answers, and of what is passed on, that nobody reads. Each owner has a share: beyond it, what has waited longest of
+ * this owner's is cut off. Where all owners together have too much, it is an answer of the owner that has most.
  */
 export class WaitingAnswers {
   readonly #maxBytes: number;
   readonly #maxBytesPerOwner: number;
   readonly #owners = new Map<string, Owner>();
   /** Answers that are known, waiting or not. */
-  readonly #followed = new WeakSet<ServerResponse>();
+  readonly #followed = new WeakSet<Unread>();
   #bytes = 0;
 
   constructor({ maxBytes = defaultMaxBytes, maxBytesPerOwner = maxBytes * ownersShare }: WaitingAnswersOptions = {}) {
@@ -38,18 +46,19 @@ export class WaitingAnswers {
   }
 
   /**
-   * For an answer that something was just written to. May be called again for the same one.
+   * For a stream that something was just written to. May be called again for the same one.
    * @param owner Whose client it is for; for a client without a key, something that names the client.
+   * @param cut Ends its connection.
    */
-  add(response: ServerResponse, owner: string): void {
-    const bytes = response.writableLength;
-    if (response.destroyed || (bytes === 0 && !this.#followed.has(response))) return;
-    if (!this.#followed.has(response)) {
-      this.#followed.add(response);
-      const taken = () => this.#set(response, owner, 0);
-      response.once('close', taken).on('drain', taken);
+  add(stream: Unread, owner: string, cut: () => void): void {
+    const bytes = stream.writableLength;
+    if (stream.destroyed || (bytes === 0 && !this.#followed.has(stream))) return;
+    if (!this.#followed.has(stream)) {
+      this.#followed.add(stream);
+      const taken = () => this.#set(stream, owner, undefined);
+      stream.once('close', taken).on('drain', taken);
     }
-    this.#set(response, owner, bytes);
+    this.#set(stream, owner, { bytes, cut });
     while (this.#bytesOf(owner) > this.#maxBytesPerOwner) this.#cutOldest(owner);
     while (this.#bytes > this.#maxBytes) this.#cutOldest(this.#largest());
   }
@@ -65,23 +74,21 @@ export class WaitingAnswers {
   }
 
   #cutOldest(owner: string): void {
-    const [oldest] = this.#owners.get(owner)?.answers.keys() ?? [];
+    const [oldest] = this.#owners.get(owner)?.answers ?? [];
     if (oldest === undefined) return;
-    this.#set(oldest, owner, 0);
-    oldest.req.socket.destroy();
+    const [stream, { cut }] = oldest;
+    this.#set(stream, owner, undefined);
+    cut();
   }
 
-  #set(response: ServerResponse, owner: string, bytes: number): void {
-    const account = this.#owners.get(owner) ?? { bytes: 0, answers: new Map<ServerResponse, number>() };
-    const change = bytes - (account.answers.get(response) ?? 0);
+  #set(stream: Unread, owner: string, waiting: Waiting | undefined): void {
+    const account = this.#owners.get(owner) ?? { bytes: 0, answers: new Map<Unread, Waiting>() };
+    const change = (waiting?.bytes ?? 0) - (account.answers.get(stream)?.bytes ?? 0);
     account.bytes += change;
     this.#bytes += change;
-    if (bytes > 0) {
-      account.answers.set(response, bytes);
-      this.#owners.set(owner, account);
-      return;
-    }
-    account.answers.delete(response);
+    if (waiting === undefined || waiting.bytes === 0) account.answers.delete(stream);
+    else account.answers.set(stream, waiting);
     if (account.answers.size === 0) this.#owners.delete(owner);
+    else this.#owners.set(owner, account);
   }
 }

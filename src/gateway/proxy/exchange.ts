@@ -20,12 +20,17 @@ export interface ExchangeOptions {
   readonly isLast: () => boolean;
   readonly clientIdleMs: number;
   readonly clock: Clock;
+  /** Called when the client does not take its answer as fast as it comes. */
+  readonly onStall: () => void;
   /** Called instead of an answer. */
   readonly onProblem: (problem: ProblemError) => void;
 }
 
 /** Answers before the answer, which no client is told of. An agent that goes on with them wants to keep the gateway busy. */
 const maxInformational = 64;
+
+/** Of a request's body, in each direction. */
+const bodyBufferBytes = 16 * 1024;
 
 /** What may be sent twice without harm. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -85,9 +90,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const { response, clientIdleMs, clock } = this.#options;
+    const { response, clientIdleMs, clock, onStall } = this.#options;
     if (response.write(chunk)) return;
     controller.pause();
+    onStall();
     this.#taking = new IdleTimer({ clock, idleMs: clientIdleMs, onIdle: () => response.destroy() });
     response.once('drain', () => {
       this.#taking?.stop();
@@ -126,7 +132,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** A body of its own: what fails on the way to the agent would end the client's connection otherwise, before an answer. */
   #readBody(request: IncomingMessage): PassThrough {
     const { response, clientIdleMs, clock } = this.#options;
-    const body = new PassThrough();
+    const body = new PassThrough({ highWaterMark: bodyBufferBytes });
     const timer = new IdleTimer({
       clock,
       idleMs: clientIdleMs,

@@ -67,7 +67,7 @@ export class FrameFollower {
 }
 
 /** Why the gateway ends a connection, RFC 6455 §7.4.1 and the registry it makes. */
-export const CloseCode = { goingAway: 1001, policyViolation: 1008, serviceRestart: 1012 } as const;
+export const CloseCode = { goingAway: 1001, policyViolation: 1008, serviceRestart: 1012, tryAgainLater: 1013 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
 /** A close frame. Towards a server it has to be masked, if only by zeros: what is in it is no secret, and chosen by nobody. */

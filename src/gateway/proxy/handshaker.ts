@@ -32,6 +32,9 @@ export interface HandshakerOptions {
   readonly onStatus: (status: number) => void;
   /** Called with the tunnel as soon as there is one. */
   readonly onOpen: (tunnel: Tunnel) => void;
+  /** As of the tunnel. */
+  readonly onFirstMessage: () => boolean;
+  readonly onStall: (side: Duplex) => void;
   /** Called once, when nothing of it is open any more. */
   readonly onClose: () => void;
 }
@@ -100,8 +103,10 @@ export function openTunnel(options: HandshakerOptions): void {
     if (socket instanceof Socket) socket.setTimeout(0).setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
     agentSocket.setTimeout(0).setNoDelay(true);
     socket.write(text);
-    const { head: clientHead, hasKey, onClose, onOpen } = options;
-    onOpen(new Tunnel({ client: socket, agent: agentSocket, clientHead, agentHead, hasKey, limits, clock, onClose }));
+    const { head: clientHead, hasKey, onClose, onFirstMessage, onOpen, onStall } = options;
+    onOpen(
+      new Tunnel({ client: socket, agent: agentSocket, clientHead, agentHead, hasKey, limits, clock, onFirstMessage, onStall, onClose }),
+    );
   });
   outgoing.end();
 }

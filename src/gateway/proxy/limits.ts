@@ -10,9 +10,9 @@ export interface ProxyLimits {
   readonly clientIdleMs: number;
   /** For the first frame of a WebSocket that was opened without a key. The agent itself gives it 10 s. */
   readonly firstFrameMs: number;
-  /** Of one sandbox: WebSockets that were opened without a key and have not shown one yet; and requests without a key. */
+  /** Of one sandbox: requests without a key, and WebSockets that were opened without a key and have not shown one yet. */
   readonly waitingForKey: number;
-  /** Requests and WebSockets at once: of one sandbox, and of all of this process. */
+  /** Requests and WebSockets at once: of one sandbox, and of all of this process. Those of one owner may take a quarter of all. */
   readonly perSandbox: number;
   readonly total: number;
 }

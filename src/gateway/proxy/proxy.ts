@@ -10,6 +10,9 @@ import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts'
 import { toProblem } from '../errors/to-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
 import type { Cache } from '../lookup/cache.ts';
+import type { OwnerConnections } from '../limits/owner-connections.ts';
+import type { Turns } from '../limits/turns.ts';
+import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { isOpen, type PortName, type ProxyAddress } from './address.ts';
 import type { Addressing } from './addressing.ts';
@@ -33,6 +36,10 @@ export interface ProxyOptions {
   readonly keys: SessionKeys;
   readonly addressing: Addressing;
   readonly limits: ProxyLimits;
+  readonly connections: OwnerConnections;
+  /** What waits to be read by clients and agents. */
+  readonly waiting: WaitingAnswers;
+  readonly turns: Turns;
   readonly clientAddress: ClientAddress;
   /** Counts a request without a right key of an address; throws what it is told instead, once there were too many. */
   readonly failedKey: (address: string) => void;
@@ -56,9 +63,6 @@ const unauthorized = () => new ProblemError('unauthorized', 'The session key is 
 const notRunning = (phase: string, retryAfter: string) =>
   new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, { headers: { 'retry-after': retryAfter } });
 
-const tooManyWaiting = () =>
-  new ProblemError('too-many-connections', 'Too many WebSockets wait for a key.', { headers: { 'retry-after': '1' } });
-
 /** The way to sandboxes' agents. Where a request goes to is decided by the Sandbox resource, and who may send it by the sandbox's key. */
 export class Proxy {
   readonly #options: ProxyOptions;
@@ -79,7 +83,7 @@ export class Proxy {
 
   /** Never rejects. Headers that are set on the response already go to the client too. */
   async handle(request: IncomingMessage, response: ServerResponse, address: ProxyAddress): Promise<void> {
-    const { clock, limits } = this.#options;
+    const { clock, connections, limits, turns, waiting } = this.#options;
     const requestId = requestIdOf(request.headers['x-request-id']);
     this.#measure(request, response);
     const onProblem = (problem: ProblemError) => {
@@ -94,11 +98,12 @@ export class Proxy {
       if (response.destroyed) return;
       // On an open path a key may be shown that is another's. It is nothing that this agent should see.
       const hasKey = keys.length > 0 && keys.every((key) => isEqual(upstream.sessionKey, key));
+      if (hasKey) connections.attribute(request.socket, upstream.owner);
       // It would have a place as long as it likes to send.
       if (!hasKey && hasBody(request)) throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
       response.once('close', this.#upstreams.begin(upstream, { isKeyless: !hasKey }));
       const facts = this.#facts(request, { address, upstream, requestId, hasKey });
-      new Exchange({
+      const exchange = new Exchange({
         request,
         response,
         upstream,
@@ -108,8 +113,13 @@ export class Proxy {
         isLast: () => this.#upstreams.isDraining,
         clientIdleMs: limits.clientIdleMs,
         clock,
+        onStall: () => waiting.add(response, upstream.owner, () => response.destroy()),
         onProblem,
-      }).start();
+      });
+      await turns.run(upstream.owner, () => {
+        // As above: it may have had to wait for its turn.
+        if (!response.destroyed) exchange.start();
+      });
     } catch (error) {
       onProblem(this.#problemOf(error, request));
     }
@@ -117,7 +127,7 @@ export class Proxy {
 
   /** Never rejects. */
   async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, address: ProxyAddress): Promise<void> {
-    const { clock, limits, metrics } = this.#options;
+    const { clock, connections, limits, metrics, waiting } = this.#options;
     const requestId = requestIdOf(request.headers['x-request-id']);
     const count = (status: number) => metrics.httpRequests.inc({ method: 'GET', route: webSocketRoute, status });
     socket.on('error', () => socket.destroy());
@@ -132,8 +142,8 @@ export class Proxy {
       // Without one the agent takes it in the first frame.
       const upstream = await this.#upstreamFor(address, keys, !hasKey);
       if (socket.destroyed) return;
-      if (!hasKey && upstream.waitingForKey >= limits.waitingForKey) throw tooManyWaiting();
-      const release = this.#upstreams.begin(upstream, { isKeyless: false });
+      if (hasKey) connections.attribute(request.socket, upstream.owner);
+      let release = this.#upstreams.begin(upstream, { isKeyless: !hasKey });
       const facts = this.#facts(request, { address, upstream, requestId, hasKey });
       let opened: Tunnel | undefined;
       openTunnel({
@@ -156,6 +166,18 @@ export class Proxy {
           if (this.#upstreams.isDraining) tunnel.close(CloseCode.serviceRestart);
           else if (upstream.isRetired) tunnel.close(CloseCode.goingAway);
         },
+        onFirstMessage: () => {
+          try {
+            connections.attribute(request.socket, upstream.owner);
+            const keyed = this.#upstreams.begin(upstream, { isKeyless: false });
+            release();
+            release = keyed;
+            return true;
+          } catch {
+            return false;
+          }
+        },
+        onStall: (side) => waiting.add(side, upstream.owner, () => side.destroy()),
         onClose: () => {
           release();
           if (opened === undefined) return;

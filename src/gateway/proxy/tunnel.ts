@@ -16,6 +16,10 @@ export interface TunnelOptions {
   readonly hasKey: boolean;
   readonly limits: ProxyLimits;
   readonly clock: Clock;
+  /** Called once, when a client that has shown no key at the handshake has begun its first message. Returns whether it may go on. */
+  readonly onFirstMessage: () => boolean;
+  /** Called when a side does not take what the other one sends as fast as that comes. */
+  readonly onStall: (side: Duplex) => void;
   /** Called once, when both connections are closed. */
   readonly onClose: () => void;
 }
@@ -30,6 +34,9 @@ export class Tunnel {
   readonly #limits: ProxyLimits;
   readonly #clock: Clock;
   readonly #beganMs: number;
+  readonly #onFirstMessage: () => boolean;
+  readonly #onStall: (side: Duplex) => void;
+  #isAdmitted: boolean;
   #activeMs: number;
   #closing: CloseCode | undefined;
   #closingSinceMs: number | undefined;
@@ -40,6 +47,9 @@ export class Tunnel {
     this.#client = client;
     this.#agent = agent;
     this.#hasKey = options.hasKey;
+    this.#isAdmitted = options.hasKey;
+    this.#onFirstMessage = options.onFirstMessage;
+    this.#onStall = options.onStall;
     this.#limits = options.limits;
     this.#clock = clock;
     this.#beganMs = clock.monotonic();
@@ -107,7 +117,16 @@ export class Tunnel {
       return;
     }
     follower.read(chunk);
-    if (!to.write(chunk)) from.pause();
+    if (!this.#isAdmitted && this.#toAgent.hasData) {
+      this.#isAdmitted = true;
+      if (!this.#onFirstMessage()) {
+        this.close(CloseCode.tryAgainLater);
+        return;
+      }
+    }
+    if (to.write(chunk)) return;
+    from.pause();
+    this.#onStall(to);
   }
 
   #finish(to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {

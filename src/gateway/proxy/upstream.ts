@@ -14,17 +14,25 @@ export class Upstream {
   readonly sessionKey: string;
   /** What it stands for: when this is another, it is over. */
   readonly identity: string;
+  /** Whose sandbox it leads to. */
+  readonly owner: string;
   readonly tunnels = new Set<Tunnel>();
   readonly #limits: ProxyLimits;
   #pool: Pool | undefined;
   #active = 0;
-  #keyless = 0;
   #isRetired = false;
 
-  constructor(options: { readonly target: Target; readonly sessionKey: string; readonly identity: string; readonly limits: ProxyLimits }) {
+  constructor(options: {
+    readonly target: Target;
+    readonly sessionKey: string;
+    readonly identity: string;
+    readonly owner: string;
+    readonly limits: ProxyLimits;
+  }) {
     this.target = options.target;
     this.sessionKey = options.sessionKey;
     this.identity = options.identity;
+    this.owner = options.owner;
     this.#limits = options.limits;
   }
 
@@ -33,20 +41,8 @@ export class Upstream {
     return this.#active;
   }
 
-  /** Those of them that are requests without a key. */
-  get keyless(): number {
-    return this.#keyless;
-  }
-
   get isRetired(): boolean {
     return this.#isRetired;
-  }
-
-  /** WebSockets whose client has not shown a key. */
-  get waitingForKey(): number {
-    let waiting = 0;
-    for (const tunnel of this.tunnels) if (tunnel.isWaitingForKey) waiting += 1;
-    return waiting;
   }
 
   get pool(): Pool {
@@ -63,14 +59,12 @@ export class Upstream {
     }));
   }
 
-  begin(isKeyless: boolean): void {
+  begin(): void {
     this.#active += 1;
-    if (isKeyless) this.#keyless += 1;
   }
 
-  end(isKeyless: boolean): void {
+  end(): void {
     this.#active -= 1;
-    if (isKeyless) this.#keyless -= 1;
   }
 
   /** WebSockets are closed; requests under way may end as far as the pod lets them. */

@@ -1,6 +1,8 @@
 import type { Clock, Timer } from '../../kube/clock.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
+import { shareProblem } from '../limits/share-problem.ts';
+import { Shares, type Bound } from '../limits/shares.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { PortName } from './address.ts';
 import { CloseCode } from './frames.ts';
@@ -22,8 +24,17 @@ interface Entry {
   seen: Sandbox;
 }
 
-const tooMany = () =>
-  new ProblemError('too-many-connections', 'Too many connections are open. Close some, or try again.', { headers: { 'retry-after': '1' } });
+/** Of all requests and WebSockets: the part that one owner's sandboxes may take. */
+const ownersShare = 1 / 4;
+/** The part that is for those who have not shown a key: they can be anybody, and take nothing of what is for owners. */
+const keylessShare = 1 / 8;
+
+const tooMany = (bound: Bound) =>
+  bound === 'owner'
+    ? shareProblem(bound, 'requests and WebSockets to agents')
+    : new ProblemError('too-many-connections', 'Too many connections are open. Close some, or try again.', {
+        headers: { 'retry-after': '1' },
+      });
 
 /** One upstream for each port that is in use. It ends with the sandbox's run: by a pause, a new pod, another key, or the sandbox's end. */
 export class Upstreams {
@@ -34,7 +45,8 @@ export class Upstreams {
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
   readonly #retired = new Map<Upstream, Timer>();
-  #active = 0;
+  readonly #keyed: Shares;
+  readonly #keyless: Shares;
   #sweep: Timer | undefined;
   #closed = false;
 
@@ -50,11 +62,16 @@ export class Upstreams {
     this.#keys = options.keys;
     this.#limits = options.limits;
     this.#clock = options.clock;
+    const { total, perSandbox, waitingForKey } = options.limits;
+    const pool = (room: number, ofSandbox: number) =>
+      new Shares({ total: room, perOwner: Math.ceil(room * ownersShare), perSandbox: ofSandbox, refuse: tooMany });
+    this.#keyed = pool(total, perSandbox);
+    this.#keyless = pool(Math.ceil(total * keylessShare), waitingForKey);
   }
 
   /** Requests and WebSockets under way, over all sandboxes. */
   get active(): number {
-    return this.#active;
+    return this.#keyed.inUse + this.#keyless.inUse;
   }
 
   get tunnels(): number {
@@ -77,7 +94,7 @@ export class Upstreams {
       return known.upstream;
     }
     if (known !== undefined) this.#retire(id, known);
-    const upstream = new Upstream({ ...wanted, limits: this.#limits });
+    const upstream = new Upstream({ ...wanted, owner: sandbox.spec.owner, limits: this.#limits });
     const unsubscribe = this.#feed.on(name, (object) => this.#review(id, object));
     this.#entries.set(id, { name, portName, upstream, unsubscribe, seen: sandbox });
     this.#keepSweeping();
@@ -85,20 +102,19 @@ export class Upstreams {
   }
 
   /**
-   * Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more: requests
-   * without a key have a small part of it, so that nobody needs but a key to keep others out.
+   * Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more. Those
+   * without a key have room of their own, so that nobody needs but a URL to keep owners out.
    */
   begin(upstream: Upstream, { isKeyless }: { readonly isKeyless: boolean }): () => void {
-    const { total, perSandbox, waitingForKey } = this.#limits;
-    if (this.#active >= total || upstream.active >= perSandbox || (isKeyless && upstream.keyless >= waitingForKey)) throw tooMany();
-    this.#active += 1;
-    upstream.begin(isKeyless);
+    const { owner, identity } = upstream;
+    const release = (isKeyless ? this.#keyless : this.#keyed).take({ owner, sandbox: identity });
+    upstream.begin();
     let over = false;
     return () => {
       if (over) return;
       over = true;
-      this.#active -= 1;
-      upstream.end(isKeyless);
+      release();
+      upstream.end();
     };
   }
 

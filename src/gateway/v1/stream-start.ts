@@ -31,7 +31,7 @@ export function streamStart(services: Services, response: Response, conversation
   const write = (task: StartTask) => {
     response.write(`${written === 0 ? '' : ',\n'}${JSON.stringify(task)}`);
     written += 1;
-    waiting.add(response, owner);
+    waiting.add(response, owner, () => response.destroy());
   };
   const show = (transition: Transition) => {
     if (over) return;
