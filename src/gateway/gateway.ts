@@ -8,6 +8,7 @@ import { sleep, type Clock } from '../kube/clock.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { defaultTimeouts, limitRequestTime, type ClientTimeouts } from './app/client-timeouts.ts';
+import { CurrentOwner } from './app/current-owner.ts';
 import { cors, type CorsOrigins } from './app/cors.ts';
 import { healthRoutes } from './app/health.ts';
 import { LastAnswers } from './app/last-answers.ts';
@@ -30,6 +31,7 @@ import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { AddressConnections } from './limits/address-connections.ts';
 import { AgentReads, type AgentReadLimits } from './limits/agent-reads.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
+import { FairClient } from './limits/fair-client.ts';
 import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
 import { OwnerConnections } from './limits/owner-connections.ts';
 import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
@@ -133,7 +135,7 @@ const needsKey = ({ method, url }: IncomingMessage): boolean => method !== 'OPTI
 
 /** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { client, namespace, caches, clock, metrics, version, random = randomBytes, drainMs = 0, graceMs = 5000 } = options;
+  const { namespace, caches, clock, metrics, version, random = randomBytes, drainMs = 0, graceMs = 5000 } = options;
   const logger = options.logger.child({ component: 'gateway' });
   let port = options.port;
   const publicUrl = () => (options.publicUrl ?? `http://${options.host}:${port}`).replace(/\/+$/, '');
@@ -158,6 +160,15 @@ export function createGateway(options: GatewayOptions): Gateway {
     clientAddress,
   });
   const limits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
+  const currentOwner = new CurrentOwner();
+  const client = new FairClient({
+    client: options.client,
+    owner: () => currentOwner.name,
+    onCall: (owner, { isWrite }) => {
+      if (!isWrite) limits.charge(owner, 'reads', 1);
+    },
+    clock,
+  });
   const agents = new AgentAccess({
     sandboxes: caches.sandboxes,
     feed: feeds.sandboxes,
@@ -231,7 +242,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
   const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
-  const keyUse = new KeyUse({ client, cache: caches.apiKeys, namespace, clock, logger });
+  const keyUse = new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger });
   addRoutes(app, {
     routes,
     authenticator,
@@ -242,6 +253,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     load,
     bodies: bodyShares(clock),
     turns,
+    currentOwner,
     waiting,
     clock,
     clientAddress,

@@ -14,6 +14,7 @@ import type { RateLimits, RequestKind } from '../limits/rate-limits.ts';
 import type { Shares } from '../limits/shares.ts';
 import type { Turns } from '../limits/turns.ts';
 import type { WaitingAnswers } from '../limits/waiting-answers.ts';
+import type { CurrentOwner } from './current-owner.ts';
 import { hasBody, jsonOf, maxBodyBytes, readBody } from './json-body.ts';
 import { queryOf } from './query.ts';
 import type { Route } from './route.ts';
@@ -31,6 +32,7 @@ export interface RouterOptions {
   /** Bytes of bodies that are worked on. */
   readonly bodies: Shares;
   readonly turns: Turns;
+  readonly currentOwner: CurrentOwner;
   readonly waiting: WaitingAnswers;
   readonly clock: Clock;
   readonly clientAddress: ClientAddress;
@@ -143,14 +145,14 @@ const takeBody =
   };
 
 const answer =
-  (route: Route, { turns, waiting, limits, clientAddress }: RouterOptions): RequestHandler =>
+  (route: Route, { turns, currentOwner, waiting, limits, clientAddress }: RouterOptions): RequestHandler =>
   async (request, response) => {
     const { principal, owner } = response.locals;
     const handle = () => {
       if (Buffer.isBuffer(request.body)) request.body = jsonOf(request.body);
       return route.handle({ principal, query: queryOf(request.originalUrl), request, response });
     };
-    const result = await (owner === undefined ? handle() : turns.run(owner, handle));
+    const result = await (owner === undefined ? handle() : turns.run(owner, () => currentOwner.run(owner, handle)));
     // A stream that goes on is no work any more.
     response.locals.leave?.();
     if (result === undefined) return;
