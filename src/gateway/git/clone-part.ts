@@ -10,12 +10,21 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import type { AgentSideCall, AgentSidePart } from '../agent-side/part.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { inNamespace, type Cache } from '../lookup/cache.ts';
+import { shareProblem } from '../limits/share-problem.ts';
+import { Shares, type Bound } from '../limits/shares.ts';
 import { IdleTimer } from '../proxy/idle-timer.ts';
-import { CloneSlots, type CloneSlotsOptions } from './clone-slots.ts';
 import type { GitStream } from './git-http.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 
-export interface CloneLimits extends CloneSlotsOptions {
+export interface CloneLimits {
+  /** Requests at once: of all owners, of one owner's sandboxes, and of one sandbox. */
+  readonly max: number;
+  readonly maxPerOwner: number;
+  readonly maxPerSandbox: number;
+  /** Requests that wait for a place at once, of all owners and of one, and how long in milliseconds: a start that fails costs more. */
+  readonly maxWaiting: number;
+  readonly maxWaitingPerOwner: number;
+  readonly maxWaitMs: number;
   /** How long nothing may come from the host, or be taken by the sandbox. */
   readonly idleMs: number;
   /** Of one request, in all. */
@@ -42,8 +51,11 @@ export interface ClonePartOptions {
 
 const defaults: CloneLimits = {
   max: 128,
+  maxPerOwner: 32,
   maxPerSandbox: 4,
   maxWaiting: 1000,
+  maxWaitingPerOwner: 200,
+  maxWaitMs: 600_000,
   idleMs: 120_000,
   totalMs: 3_600_000,
   lagMs: 5_000,
@@ -65,12 +77,16 @@ export class ClonePart implements AgentSidePart {
   readonly name = 'git';
   readonly #options: ClonePartOptions;
   readonly #limits: CloneLimits;
-  readonly #slots: CloneSlots;
+  readonly #shares: Shares;
 
   constructor(options: ClonePartOptions) {
     this.#options = options;
     this.#limits = { ...defaults, ...options.limits };
-    this.#slots = new CloneSlots(this.#limits);
+    const { max, maxPerOwner, maxPerSandbox, maxWaiting, maxWaitingPerOwner, maxWaitMs } = this.#limits;
+    this.#shares = new Shares({
+      ...{ total: max, perOwner: maxPerOwner, perSandbox: maxPerSandbox, refuse: tooMany },
+      waiting: { clock: options.clock, maxMs: maxWaitMs, total: maxWaiting, perOwner: maxWaitingPerOwner },
+    });
   }
 
   async handle(call: AgentSideCall): Promise<void> {
@@ -78,12 +94,12 @@ export class ClonePart implements AgentSidePart {
     if (asked === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
     const { grant, service } = asked;
     const sandbox = this.#holder(call, grant);
-    if (sandbox === undefined || !(await this.#isPreparing(sandbox, grant, call.signal))) {
-      throw new ProblemError('clone-ticket-refused', 'The ticket is not good for this, or not any more.');
-    }
+    if (sandbox === undefined) throw refusedTicket();
     if (service === 'push') throw new ProblemError('clone-ticket-refused', 'The ticket is for reading.');
-    const release = await this.#slots.take(sandbox.metadata.uid, call.signal);
+    const { spec, metadata } = sandbox;
+    const release = await this.#shares.wait({ owner: spec.owner, sandbox: metadata.uid }, { signal: call.signal });
     try {
+      if (!(await this.#isPreparing(sandbox, grant, call.signal))) throw refusedTicket();
       await this.#pass(call, sandbox, grant, service);
     } finally {
       release();
@@ -140,6 +156,13 @@ export class ClonePart implements AgentSidePart {
     }
   }
 }
+
+const refusedTicket = (): ProblemError => new ProblemError('clone-ticket-refused', 'The ticket is not good for this, or not any more.');
+
+const tooMany = (bound: Bound): ProblemError =>
+  bound === 'owner'
+    ? shareProblem(bound, 'clones')
+    : new ProblemError('too-many-connections', 'Too many repositories are being cloned.', { headers: { 'retry-after': '10' } });
 
 /** `{provider}/{owner}/{name}.git/info/refs` and its like; undefined for everything else. */
 function askedIn({

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
+import { Shares, type Release } from '../limits/shares.ts';
 import { repository as repositorySchema } from '../v1/schemas.ts';
 import type { GitCredential, GitCredentials } from './credentials.ts';
 import type { GitAccess, GitBranch, GitDirectory, GitRepository, GitSearch } from './directory.ts';
@@ -28,6 +29,16 @@ interface Knowledge {
   readonly isPublic: boolean;
   readonly refs: Listed | undefined;
 }
+
+/** A question that an owner has. */
+interface Inquiry {
+  readonly owner: string;
+  readonly host: Host;
+  readonly repository: string;
+  readonly credential: GitCredential | undefined;
+  readonly wantsRefs: boolean;
+}
+
 const nothing: Knowledge = { access: 'unknown', isPublic: false, refs: undefined };
 
 /** How long an answer is good: what changes on a host shows soon, and a crowd of starts asks once. */
@@ -36,13 +47,16 @@ const cacheBounds = { maxEntries: 10_000, maxBytes: 32 * 1024 * 1024 };
 const bytesOf = ({ refs }: Finding): number =>
   1024 + (refs?.branches.reduce((total, { name, commitSha }) => total + 96 + name.length + commitSha.length, 0) ?? 0);
 
+/** Questions to one host at once: of all owners, and of one. Others of an owner wait for that owner's, in turns with those of others. */
 const connectionsToHost = 8;
+const questionsOfOwner = 4;
 /** A part of the time that there is, so that it is known why there was no answer. */
 const connectShare = 0.6;
 /** Nobody waits again for a host that could not be connected to. */
 const unreachableMs = 10_000;
-/** Beyond it nobody is asked, so that a host that hangs holds no more than this. */
-const maxUnderWay = 512;
+/** Questions that wait for one host, of all owners and of one; beyond it nobody is asked, so that a host that hangs holds no more. */
+const maxWaiting = 512;
+const maxWaitingOfOwner = 128;
 const sayAgainMs = 3_600_000;
 
 /**
@@ -61,7 +75,12 @@ export class HostDirectory implements GitDirectory {
   readonly #metrics: Metrics;
   readonly #http: GitHttp;
   readonly #findings: ExpiringCache<Finding>;
+  /** Questions that a host is asked now. */
   readonly #underWay = new Map<string, Promise<Finding>>();
+  /** Questions of each owner, also those that wait. */
+  readonly #wanted = new Map<string, Promise<Finding>>();
+  /** By provider. */
+  readonly #shares: ReadonlyMap<string, Shares>;
   /** Providers that could not be reached when they were asked last. */
   readonly #away = new Set<string>();
   /** Until when they are not asked, by provider. */
@@ -80,6 +99,15 @@ export class HostDirectory implements GitDirectory {
     this.#logger = logger;
     this.#metrics = metrics;
     this.#http = new GitHttp({ connections: connectionsToHost, connectTimeoutMs: timeoutMs * connectShare });
+    this.#shares = new Map(
+      Array.from(this.#hosts.keys(), (provider) => [
+        provider,
+        new Shares({
+          ...{ total: connectionsToHost, perOwner: questionsOfOwner, refuse: () => new TooManyQuestions() },
+          waiting: { clock, maxMs: timeoutMs, total: maxWaiting, perOwner: maxWaitingOfOwner },
+        }),
+      ]),
+    );
     this.#findings = new ExpiringCache({ clock, ...cacheBounds });
     this.#refused = new ExpiringCache({ clock, ...cacheBounds });
   }
@@ -129,48 +157,77 @@ export class HostDirectory implements GitDirectory {
   }
 
   async #ask(owner: string, host: Host, repository: string, wantsRefs: boolean): Promise<Knowledge> {
-    const everybody = await this.#find(host, repository, undefined, wantsRefs);
+    const everybody = await this.#find({ owner, host, repository, credential: undefined, wantsRefs });
     if (everybody.access === 'granted') return { access: 'granted', isPublic: true, refs: everybody.refs };
     // A host that does not answer will not answer somebody else either.
     if (everybody.status === undefined) return nothing;
     const credential = (await this.#credentials.of(owner, host.provider)) ?? host.credential;
     if (credential === undefined) return { ...nothing, access: everybody.access };
-    const { access, refs } = await this.#find(host, repository, credential, wantsRefs);
+    const { access, refs } = await this.#find({ owner, host, repository, credential, wantsRefs });
     return { access, isPublic: false, refs };
   }
 
-  /** From the cache, or by whoever asks the same already. */
-  async #find(host: Host, repository: string, credential: GitCredential | undefined, wantsRefs: boolean): Promise<Finding> {
+  /** From the cache, or by a question of the owner's that is the same. */
+  async #find(inquiry: Inquiry): Promise<Finding> {
+    const { owner, host, repository, credential, wantsRefs } = inquiry;
     const asker = credential === undefined ? '' : createHash('sha256').update(credential.authorization).digest('base64');
     const plain = JSON.stringify([host.provider, repository, asker]);
-    const withRefs = `${plain} refs`;
-    const key = wantsRefs ? withRefs : plain;
-    const known = this.#findings.get(key) ?? this.#underWay.get(key);
+    const key = wantsRefs ? withRefs(plain) : plain;
+    const wanted = JSON.stringify([owner, key]);
+    const known = this.#findings.get(key) ?? this.#wanted.get(wanted);
     if (known !== undefined) return known;
-    if ((this.#unreachable.get(host.provider) ?? 0) > this.#clock.monotonic()) return { access: 'unknown', reason: 'unreachable' };
-    if (this.#underWay.size >= maxUnderWay) return { access: 'unknown', reason: 'too many questions' };
-    const asked = this.#askHost(host, repository, credential, wantsRefs);
-    this.#underWay.set(key, asked);
+    const finding = this.#findInTurn(inquiry, { asker, plain, key });
+    this.#wanted.set(wanted, finding);
     try {
-      const finding = await asked;
-      if (finding.isUnreachable === true) this.#unreachable.set(host.provider, this.#clock.monotonic() + unreachableMs);
-      else this.#remember(plain, wantsRefs ? withRefs : undefined, finding);
-      this.#tell(host, credential, asker, finding);
-      return finding;
+      return await finding;
     } finally {
-      this.#underWay.delete(key);
+      this.#wanted.delete(wanted);
     }
   }
 
-  #remember(plain: string, withRefs: string | undefined, finding: Finding): void {
-    const { refs, ...rest } = finding;
-    this.#findings.set(plain, rest, goodForMs[rest.access], bytesOf(rest));
-    if (withRefs === undefined) return;
-    const isIncomplete = finding.access === 'granted' && refs === undefined;
-    this.#findings.set(withRefs, finding, goodForMs[isIncomplete ? 'unknown' : finding.access], bytesOf(finding));
+  async #findInTurn(
+    inquiry: Inquiry,
+    { asker, plain, key }: { readonly asker: string; readonly plain: string; readonly key: string },
+  ): Promise<Finding> {
+    const { owner, host, credential, wantsRefs } = inquiry;
+    const release = await this.#turnOf(owner, host.provider);
+    if (release === undefined) return { access: 'unknown', reason: 'too many questions' };
+    try {
+      // Another owner may have asked the same in the meantime.
+      const known = this.#findings.get(key) ?? this.#underWay.get(key);
+      if (known !== undefined) return await known;
+      if ((this.#unreachable.get(host.provider) ?? 0) > this.#clock.monotonic()) return { access: 'unknown', reason: 'unreachable' };
+      const asked = this.#askHost(inquiry);
+      this.#underWay.set(key, asked);
+      const finding = await asked.finally(() => this.#underWay.delete(key));
+      if (finding.isUnreachable === true) this.#unreachable.set(host.provider, this.#clock.monotonic() + unreachableMs);
+      else this.#remember(plain, wantsRefs, finding);
+      this.#tell(host, credential, asker, finding);
+      return finding;
+    } finally {
+      release();
+    }
   }
 
-  #askHost(host: Host, repository: string, credential: GitCredential | undefined, wantsRefs: boolean): Promise<Finding> {
+  /** Undefined where too much waits for the host. */
+  async #turnOf(owner: string, provider: string): Promise<Release | undefined> {
+    try {
+      return await this.#shares.get(provider)?.wait({ owner });
+    } catch (error) {
+      if (error instanceof TooManyQuestions) return undefined;
+      throw error;
+    }
+  }
+
+  #remember(plain: string, wantsRefs: boolean, finding: Finding): void {
+    const { refs, ...rest } = finding;
+    this.#findings.set(plain, rest, goodForMs[rest.access], bytesOf(rest));
+    if (!wantsRefs) return;
+    const isIncomplete = finding.access === 'granted' && refs === undefined;
+    this.#findings.set(withRefs(plain), finding, goodForMs[isIncomplete ? 'unknown' : finding.access], bytesOf(finding));
+  }
+
+  #askHost({ host, repository, credential, wantsRefs }: Inquiry): Promise<Finding> {
     const signal = AbortSignal.timeout(this.#timeoutMs);
     const question = { repository: repositoryUrl(host, repository), within: host.url, wantsRefs, signal };
     return ask(this.#http, { ...question, authorization: credential?.authorization });
@@ -191,6 +248,12 @@ export class HostDirectory implements GitDirectory {
       this.#logger.warn('a git host does not accept a credential', { provider, credential: credential.name });
     }
   }
+}
+
+const withRefs = (key: string): string => `${key} refs`;
+
+class TooManyQuestions extends Error {
+  override readonly name = 'TooManyQuestions';
 }
 
 /** One that is called exactly so first, then the default branch. */

@@ -7,6 +7,7 @@ import { HostDirectory } from '../../../src/gateway/git/host-directory.ts';
 import { systemClock } from '../../../src/kube/clock.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
+import { eventually } from '../../support/eventually.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 import { freePort } from '../../support/free-port.ts';
 import { GitServer } from '../../support/git-server.ts';
@@ -304,6 +305,23 @@ describe('a start with a repository', () => {
       skippedMs += 60_000;
       await start('acme/public');
       expect(github.taken()).toHaveLength(1);
+    });
+
+    it("lets one owner's questions hang, and is asked those of another all the same", async () => {
+      const hanging: ServerResponse[] = [];
+      const end = () => {
+        for (const response of hanging.splice(0)) response.writeHead(401).end();
+      };
+      const names = Array.from({ length: 20 }, (_, index) => `acme/slow-${index}`);
+      for (const name of names) github.faults.set(name, (_request, response) => void hanging.push(response));
+      const slow = names.map((name) => start(name));
+      await eventually('some hang', () => hanging.length > 0);
+      expect(await start('acme/public', { key: gateway.bob })).toMatchObject({ status: 200 });
+      expect(github.taken().length).toBeLessThanOrEqual(5);
+      const ending = setInterval(end, 10);
+      const statuses = (await Promise.all(slow)).map(({ status }) => status);
+      clearInterval(ending);
+      expect(new Set(statuses)).toEqual(new Set([403]));
     });
 
     it('asks once for a crowd', async () => {
