@@ -77,7 +77,7 @@ export async function gateway(version: string): Promise<void> {
   if (config.AGENT_SIDE_PORT !== undefined) {
     const parts = [
       clonePart(config, { credentials, keys, caches }, runtime, stack),
-      webhooks({ keys, tell: (hint) => hints.tell(hint), clock: runtime.clock, metrics: runtime.metrics }),
+      webhooks({ keys, tell: (hint, owner) => hints.tell(hint, owner), clock: runtime.clock, metrics: runtime.metrics }),
     ];
     const agentSide = createAgentSide({
       ...{ parts, sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },

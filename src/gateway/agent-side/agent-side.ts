@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
@@ -10,18 +11,20 @@ import { closeServer, createHttpServer, listenOn } from '../app/server.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { AddressConnections } from '../limits/address-connections.ts';
+import { OwnerConnections } from '../limits/owner-connections.ts';
 import { clientAddressBehind } from '../limits/client-address.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { AgentSidePart } from './part.ts';
 
 export interface AgentSideOptions {
   readonly parts: readonly AgentSidePart[];
+  /** With the index `podIP` of `gatewayIndexers`. */
   readonly sandboxes: Cache<Sandbox>;
   readonly namespace: string;
   readonly host: string;
   /** 0: any free one. */
   readonly port: number;
-  /** Connections at once; 2000 by default. */
+  /** Connections at once; 2000 by default. The sandboxes of one owner may have a quarter of them. */
   readonly maxConnections?: number;
   /** Of one address at once, which is one sandbox where each has its own; by default without limit. */
   readonly maxConnectionsPerAddress?: number;
@@ -50,6 +53,13 @@ function segmentsOf(pathname: string): readonly string[] | undefined {
   }
 }
 
+/** Whose sandbox has this address; undefined where it is nobody's, or that of several owners, as on a node's own network. */
+function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefined {
+  const owners = new Set(store.byIndex('podIP', address).map(({ spec }) => spec.owner));
+  const [owner] = owners;
+  return owners.size === 1 ? owner : undefined;
+}
+
 /**
  * What sandboxes reach of the installation, and nothing else: a listener of its own, so that a network policy can close the REST
  * service to them. Whoever connects may be anything that a sandbox runs.
@@ -59,13 +69,27 @@ export function createAgentSide(options: AgentSideOptions): AgentSide {
   const logger = options.logger.child({ component: 'agent-side' });
   const parts = new Map(options.parts.map((part) => [part.name, part]));
   const closing = new AbortController();
+  const clientAddress = clientAddressBehind([]);
   const connections = new AddressConnections({
     max: options.maxConnectionsPerAddress ?? 0,
     trustedProxies: [],
-    clientAddress: clientAddressBehind([]),
+    clientAddress,
     metrics,
     logger,
   });
+
+  const ownerConnections = new OwnerConnections({ max: maxConnections, trustedProxies: [], clientAddress });
+  const admit = (socket: Socket): void => {
+    connections.admit(socket);
+    const owner = ownerOfPod(sandboxes, clientAddress({ headers: {}, socket }));
+    if (owner === undefined || socket.destroyed) return;
+    try {
+      ownerConnections.attribute(socket, owner);
+    } catch {
+      metrics.droppedConnections.inc();
+      socket.destroy();
+    }
+  };
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? '/', 'http://gateway');
@@ -94,7 +118,7 @@ export function createAgentSide(options: AgentSideOptions): AgentSide {
         });
       },
     },
-    { maxConnections, onDrop: () => metrics.droppedConnections.inc(), onConnection: (socket) => connections.admit(socket) },
+    { maxConnections, onDrop: () => metrics.droppedConnections.inc(), onConnection: admit },
   );
   return {
     listen: () => listenOn(server, options.host, options.port),

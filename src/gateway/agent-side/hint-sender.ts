@@ -4,6 +4,7 @@ import { Agent, request, type Dispatcher } from 'undici';
 import { hintsPath, mostHints, type AgentHint } from '../../agent/hints.ts';
 import type { Clock, Timer } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
+import { HintQueue } from './hint-queue.ts';
 
 export interface HintSenderOptions {
   /** Of all operators, without a path: a name is looked up again and again, and each address is told. */
@@ -21,8 +22,8 @@ const refreshMs = 10_000;
 const answerMs = 2_000;
 /** One that has just not taken anything is left alone for so long. */
 const restMs = 1_000;
-/** What waits for one operator; beyond that the oldest are dropped, and the operator finds out by itself. */
-const maxWaiting = 5_000;
+/** Maximum number of sandboxes of one owner, and of owners, whose hints wait for one operator; beyond that the oldest are dropped. */
+const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 
 const systemLookup = async (host: string): Promise<readonly string[]> =>
   isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
@@ -30,7 +31,7 @@ const systemLookup = async (host: string): Promise<readonly string[]> =>
 /** One operator: a request at a time, and what comes meanwhile goes with the next one, each conversation once. */
 interface Target {
   readonly origin: string;
-  readonly waiting: Map<string, AgentHint>;
+  readonly waiting: HintQueue;
   isBusy: boolean;
   restUntil: number;
 }
@@ -55,14 +56,9 @@ export class HintSender {
     await this.#refresh();
   }
 
-  tell(hint: AgentHint): void {
-    const key = `${hint.namespace}/${hint.sandbox}/${hint.conversationId ?? ''}`;
+  tell(hint: AgentHint, owner: string): void {
     for (const target of this.#targets.values()) {
-      target.waiting.set(key, hint);
-      if (target.waiting.size > maxWaiting) {
-        const [oldest] = target.waiting.keys();
-        if (oldest !== undefined) target.waiting.delete(oldest);
-      }
+      target.waiting.add(owner, hint);
       void this.#pump(target);
     }
   }
@@ -103,14 +99,7 @@ export class HintSender {
     }
     target.isBusy = true;
     try {
-      while (target.waiting.size > 0 && !this.#closing.signal.aborted) {
-        const hints = [...target.waiting].slice(0, mostHints);
-        for (const [key] of hints) target.waiting.delete(key);
-        await this.#send(
-          target.origin,
-          hints.map(([, hint]) => hint),
-        );
-      }
+      while (!target.waiting.isEmpty && !this.#closing.signal.aborted) await this.#send(target.origin, target.waiting.take(mostHints));
     } catch (error) {
       target.waiting.clear();
       target.restUntil = clock.monotonic() + restMs;
@@ -134,4 +123,4 @@ export class HintSender {
   }
 }
 
-const newTarget = (origin: string): Target => ({ origin, waiting: new Map(), isBusy: false, restUntil: -Infinity });
+const newTarget = (origin: string): Target => ({ origin, waiting: new HintQueue(queueLimits), isBusy: false, restUntil: -Infinity });

@@ -14,7 +14,7 @@ import { WordSearch } from './word-search.ts';
 export interface WebhooksOptions {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   /** Returns at once. */
-  readonly tell: (hint: AgentHint) => void;
+  readonly tell: (hint: AgentHint, owner: string) => void;
   readonly clock: Clock;
   readonly metrics: Metrics;
 }
@@ -28,6 +28,10 @@ const patienceMs = 5_000;
 const perSecond = 20;
 const burst = 100;
 const maxSandboxes = 20_000;
+/** Webhooks a second of all sandboxes of one owner. */
+const perOwnerSecond = 200;
+const ownersBurst = 1_000;
+const maxOwners = 20_000;
 
 /**
  * The agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with the sandbox's session key. They are read
@@ -35,6 +39,7 @@ const maxSandboxes = 20_000;
  */
 export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): AgentSidePart {
   const buckets = new TokenBuckets({ clock, perSecond, burst, capacity: maxSandboxes });
+  const ownersBuckets = new TokenBuckets({ clock, perSecond: perOwnerSecond, burst: ownersBurst, capacity: maxOwners });
 
   const keyOf = (sandbox: Sandbox | undefined): string | undefined => {
     try {
@@ -57,7 +62,7 @@ export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): Agent
   return {
     name: 'webhooks',
     handle: async ({ request, response, sandbox: named, path, signal }) => {
-      const { metadata } = authenticate(request, named);
+      const { metadata, spec } = authenticate(request, named);
       const id = whatOf(path);
       if (id === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
       if (request.method !== 'POST') throw new ProblemError('method-not-allowed', 'Webhooks are posted.', { headers: { Allow: 'POST' } });
@@ -66,13 +71,13 @@ export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): Agent
         metrics.webhooks.inc({ result });
         response.writeHead(204).end();
       };
-      if (!buckets.take(metadata.uid).allowed) {
+      if (!buckets.take(metadata.uid).allowed || !ownersBuckets.take(spec.owner).allowed) {
         done('limited');
         return;
       }
       const hint = { namespace: metadata.namespace, sandbox: metadata.name };
-      if (id === 'any') tell(hint);
-      else if (await isTelling(request, clock, signal)) tell({ ...hint, conversationId: id });
+      if (id === 'any') tell(hint, spec.owner);
+      else if (await isTelling(request, clock, signal)) tell({ ...hint, conversationId: id }, spec.owner);
       else {
         done('passed');
         return;

@@ -30,7 +30,10 @@ export const gatewayIndexers = {
     sandboxName: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [inNamespace(metadata.namespace, status.sandboxName)]),
     parent: ({ metadata, spec }) => (spec.parent === undefined ? [] : [inNamespace(metadata.namespace, spec.parent)]),
   },
-  sandboxes: { owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)] },
+  sandboxes: {
+    owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
+    podIP: ({ status }) => (status?.podIP === undefined ? [] : [status.podIP]),
+  },
   apiKeys: {
     sha256: ({ spec }) => [spec.sha256],
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],

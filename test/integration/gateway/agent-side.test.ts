@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { createAgentSide, type AgentSide } from '../../../src/gateway/agent-side/agent-side.ts';
 import type { AgentSideCall } from '../../../src/gateway/agent-side/part.ts';
+import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '../../../src/kube/clock.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
@@ -12,7 +15,7 @@ describe("the gateway's agent side", () => {
   let side: AgentSide;
   let url: string;
   beforeAll(async () => {
-    const store = new IndexedStore<Sandbox>();
+    const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
     const known = aSandbox({ name: 'known' });
     store.set({ ...known, metadata: { ...known.metadata, namespace: 'agents' } });
     const echo = {
@@ -70,6 +73,35 @@ describe("the gateway's agent side", () => {
     const answer = await fetch(`${url}/echo/known/broken`);
     expect(answer.status).toBe(500);
     expect(await answer.text()).not.toContain('10.0.0.1');
+  });
+
+  it("lets the sandboxes of one owner have a quarter of the connections, told apart by their pods' addresses", async () => {
+    const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
+    for (const [name, owner, podIP] of [
+      ['a1', 'alice', '127.0.0.11'],
+      ['a2', 'alice', '127.0.0.12'],
+      ['b1', 'bob', '127.0.0.13'],
+    ] as const)
+      store.set(aSandbox({ name, owner, status: { podIP } }));
+    const small = createAgentSide({
+      ...{ parts: [], sandboxes: { store, addHandler: () => () => undefined, hasSynced: true }, maxConnections: 8 },
+      ...{ namespace: 'agents', host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    });
+    const { port } = await small.listen();
+    const sockets: Socket[] = [];
+    const isLetIn = async (localAddress: string) => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress });
+      sockets.push(socket);
+      socket.on('error', () => undefined).write('GET /alive HTTP/1.1\r\nHost: x\r\n\r\n');
+      return Promise.race([once(socket, 'data').then(() => true), once(socket, 'close').then(() => false)]);
+    };
+    try {
+      expect([await isLetIn('127.0.0.11'), await isLetIn('127.0.0.12'), await isLetIn('127.0.0.11')]).toEqual([true, true, false]);
+      expect(await isLetIn('127.0.0.13')).toBe(true);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await small.close();
+    }
   });
 
   it('is alive', async () => {

@@ -24,7 +24,7 @@ const secret = 'bot:s3cret';
 const cache = <T extends object>(store: T) => ({ store, addHandler: () => () => undefined, hasSynced: true });
 const hour = () => Date.now() + 3_600_000;
 
-const sandboxes = new IndexedStore<Sandbox>();
+const sandboxes = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
 const conversations = new IndexedStore<Conversation>(gatewayIndexers.conversations);
 const credentials = new Map([['alice', secret]]);
 const byOwner: GitCredentials = {

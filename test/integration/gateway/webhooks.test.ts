@@ -4,6 +4,7 @@ import type { AgentHint } from '../../../src/agent/hints.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createAgentSide, type AgentSide } from '../../../src/gateway/agent-side/agent-side.ts';
 import { webhooks } from '../../../src/gateway/agent-side/webhooks.ts';
+import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '../../../src/kube/clock.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
@@ -24,7 +25,7 @@ describe("the agents' webhooks", () => {
   let port: number;
   beforeEach(async () => {
     hints = [];
-    const store = new IndexedStore<Sandbox>();
+    const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
     for (const name of ['one', 'two', 'old']) {
       const known = aSandbox({ name });
       const status = name === 'old' ? { ...known.status, masterKeyId: oldKeys.currentKeyId } : known.status;
