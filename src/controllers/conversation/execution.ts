@@ -121,6 +121,12 @@ export const newsOf = (agent: AgentConversation, nowMs: number) => ({
 const staleMs = 1_500;
 const staleAfterContinuationMs = 5_000;
 
+/** Whether a time lies at most so long back. A time in the future was written by another clock and says nothing about age. */
+const isWithin = (boundMs: number, timestamp: string | undefined, nowMs: number): boolean => {
+  const ageMs = nowMs - Date.parse(timestamp ?? '');
+  return ageMs >= 0 && ageMs < boundMs;
+};
+
 /** Accepting, or rejecting, after the agent has loaded the conversation anew: seen with openhands-agent-server 1.58. */
 const reloadedWhileWaiting =
   'Its agent was restarted while an action waited for confirmation. However that is answered, the agent forgets that the model had asked for it, and some models refuse to go on.';
@@ -180,14 +186,12 @@ export function withAgentState(
   if (reported === 'running' && continuedAt === undefined) {
     // Told to go on by somebody who did not live to say so.
     if (attempts > 0) return { status: observed('running', { kept: continued(interruption, now) }), continueRun: false };
-    const cameBack = Date.parse(stops.activeSince ?? '');
-    const old = interruption.givenUp === undefined && nowMs - cameBack < staleMs;
+    const old = interruption.givenUp === undefined && isWithin(staleMs, stops.activeSince, nowMs);
     return old ? { status: standing(interruption), continueRun: false } : asReported();
   }
   if (!stands) return asReported(reported === 'running' ? interruption : undefined);
   if (continuedAt !== undefined) {
-    const ageMs = nowMs - Date.parse(continuedAt);
-    const stale = ageMs < staleAfterContinuationMs;
+    const stale = isWithin(staleAfterContinuationMs, continuedAt, nowMs);
     return stale ? { status: observed('running', { kept: interruption }), continueRun: false } : asReported();
   }
   const givenUp = givenUpFor(interruption);

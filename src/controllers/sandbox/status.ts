@@ -68,11 +68,15 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   }
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
   const stops = !wanted && old.pausedAt === undefined;
-  const lastStop = stops ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
+  // A sandbox whose agent has never had its keys has had no run, so a pause before that explains no loss that comes later.
+  const hasRun = old.lastContainerID !== undefined;
+  const lastStop =
+    stops && hasRun ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
   // Kept until the next stop: however late somebody looks, it is known which runs the last one cut.
   const interrupted = stops ? [] : (progress.interrupted ?? old.interrupted ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  const lastOwnerStop = sandbox.spec.replicas === 0 || pausedUnseen(sandbox) ? (old.agentRuns ?? 0) : old.lastOwnerStop;
+  const ownerStops = hasRun && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
+  const lastOwnerStop = ownerStops ? (old.agentRuns ?? 0) : old.lastOwnerStop;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentRuns = another || (connected && resumed) ? (old.agentRuns ?? 0) + 1 : old.agentRuns;

@@ -199,6 +199,14 @@ describe('when the agent is there', () => {
     expect(withAgentState(status, agentSays('running'), 2, noonMs + 2000, { activeSince: noon }).status).not.toHaveProperty('interruption');
   });
 
+  it('believes its agent where the clock was ahead when it was told to go on, or came back', () => {
+    const continued = { ...interruptedBy('Loss', later(60_000)), executionStatus: 'running' as const };
+    expect(withAgentState(continued, agentSays('paused'), 1, noonMs).status.executionStatus).toBe('paused');
+    expect(
+      withAgentState(interruptedBy('Quota'), agentSays('running'), 2, noonMs, { activeSince: later(60_000) }).status.executionStatus,
+    ).toBe('running');
+  });
+
   it('remembers that it has told the agent to go on', () => {
     expect(withRunContinued(interruptedBy('Quota'), noon)).toMatchObject({
       executionStatus: 'running',
