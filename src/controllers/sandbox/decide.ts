@@ -1,8 +1,9 @@
 import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
 import { isOwnedBy } from '../../resources/object.ts';
 import { SandboxReason, hasStopToFinish, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { agentContainerOf, durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bindingMs, claimTrouble, titleTo, volumeNameTaken, volumeNotBound } from './claim-trouble.ts';
+import { agentContainerOfPod } from './pod.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
 import { isOnLostNode, nodeLost, podTrouble } from './pod-trouble.ts';
 import { Patience, TroubleCode, isOver, isRefusalCode, isTroubleCode, type Trouble } from './trouble.ts';
@@ -52,8 +53,8 @@ const defaultStartDeadlineMs = 5 * 60_000;
 
 const since = (now: number, timestamp: string | undefined): number => (timestamp === undefined ? 0 : now - Date.parse(timestamp));
 
-const agentStatusOf = (pod: Pod, template: SandboxTemplate | undefined) => {
-  const name = template === undefined ? undefined : agentContainerOf(template)?.name;
+const agentStatusOf = (pod: Pod) => {
+  const name = agentContainerOfPod(pod)?.name;
   const statuses = pod.status?.containerStatuses ?? [];
   return statuses.find((status) => status.name === name) ?? statuses[0];
 };
@@ -163,7 +164,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
       ? { kind: 'wait', reason: code, message, requeueAfterMs: Math.min(youngMs, replaceAfterMs) }
       : { kind: 'replace-pod', pod, reason: code, message };
   }
-  const agent = agentStatusOf(pod, template);
+  const agent = agentStatusOf(pod);
   const podIP = pod.status?.podIP;
   if (agent?.state?.running === undefined || agent.containerID === undefined || podIP === undefined || isOnLostNode(pod)) {
     const bindingInMs = bindingMs - (now - Date.parse(pod.metadata.creationTimestamp));

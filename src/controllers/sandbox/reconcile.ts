@@ -23,7 +23,7 @@ import { buildClaim } from './claim.ts';
 import { decideSandbox, type SandboxStep } from './decide.ts';
 import { nameInUse, type WaitingFor } from './name-in-use.ts';
 import { noticeOfChange, noticeOfPod, noticeOfVolume } from './notices.ts';
-import { buildPod } from './pod.ts';
+import { agentPortOfPod, buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { refusalOf, retryAfterMs, type Creature } from './refusal.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
@@ -295,7 +295,8 @@ export class SandboxReconciler {
   }
 
   #observed({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
-    const agentPort = template === undefined ? sandbox.status?.agentPort : agentPortOf(sandbox, template);
+    const made = pod === undefined ? undefined : agentPortOfPod(pod);
+    const agentPort = made ?? sandbox.status?.agentPort ?? (template === undefined ? undefined : agentPortOf(sandbox, template));
     return {
       agentPort,
       ...(pod === undefined ? {} : { pod: { name: pod.metadata.name, uid: pod.metadata.uid, ip: pod.status?.podIP } }),
@@ -367,8 +368,9 @@ export class SandboxReconciler {
     if (stored === undefined || shouldRun(stored)) return outdated;
     // The cached pod may be from before it had an address; no run begins before the address is stored.
     const address = podIP ?? (stored.status?.podUID === pod.metadata.uid ? stored.status.podIP : undefined);
+    const { agentPort } = progress;
     const endpoint =
-      address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address } }, keys);
+      address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address, agentPort } }, keys);
     const running = endpoint === undefined ? [] : await this.#runs.running(endpoint, signal);
     const waiting = endpoint === undefined ? [] : await this.#runs.waiting(endpoint, signal);
     const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, mostInterrupted);
