@@ -27,6 +27,7 @@ export class SandboxScene {
     templates: new IndexedStore<SandboxTemplate>(),
   };
   readonly #reconciler: SandboxReconciler;
+  #stalePod: Pod | undefined;
 
   constructor(options: Partial<SandboxReconcilerOptions> = {}) {
     const { client, clock } = this;
@@ -53,10 +54,16 @@ export class SandboxScene {
     return (await this.client.list(pods)).items[0];
   }
 
+  /** From now on the cache shows this pod, which the API server does not have any more. */
+  set stalePod(pod: Pod) {
+    this.#stalePod = pod;
+  }
+
   /** Reconciles once and returns when the controller asks to be called again, with the phase and the reason afterwards. */
   async reconcile(): Promise<{ readonly requeueAfterMs: number | undefined; readonly phase: string; readonly reason: string }> {
     await this.#refresh(sandboxes, this.#stores.sandboxes);
     await this.#refresh(pods, this.#stores.pods);
+    if (this.#stalePod !== undefined) this.#stores.pods.set(this.#stalePod);
     await this.#refresh(persistentVolumeClaims, this.#stores.claims);
     const result = await this.#reconciler.reconcile({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
     const { phase, reason } = viewOfSandbox(await this.sandbox());
