@@ -116,7 +116,10 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
 
   /** Nobody asks an agent that has no conversation, so nobody knows. */
   function ofSilent({ metadata: { uid }, status }: Sandbox): readonly string[] {
-    if (status?.phase !== 'RUNNING') return status?.reason === SandboxReason.agentSilent ? [] : [`is ${status?.reason ?? 'nothing'}`];
+    // A container that has never answered, of a sandbox that has run: nothing ends that but its kubelet, or a person.
+    const waits = status?.lastContainerID !== undefined && status.reason === SandboxReason.waitingForAgent;
+    if (status?.phase !== 'RUNNING')
+      return waits || status?.reason === SandboxReason.agentSilent ? [] : [`is ${status?.reason ?? 'nothing'}`];
     const isAsked = cluster.conversations.some((user) => user.status?.sandboxUID === uid && startStatusOf(user) === 'READY');
     if (isAsked) return ['its agent does not answer, and it is RUNNING'];
     return limits.idleTimeout === undefined && limits.maxActiveTime === undefined ? [] : ['is not paused for its idleness or its age'];
