@@ -136,3 +136,11 @@ export function podTrouble(pod: Pod): Trouble | undefined {
   });
   return troubles.find(({ patience }) => patience !== Patience.untilDeadline) ?? troubles[0] ?? schedulingTrouble(pod);
 }
+
+/** What the container that crashes has printed last, as far as its kubelet keeps it (`terminationMessagePolicy`); undefined for nothing. */
+export function lastOutputOf({ status }: Pod): string | undefined {
+  const crashed = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
+    ({ restartCount, state, lastState }) => (restartCount === 0 ? [] : (state?.terminated ?? lastState?.terminated ?? [])),
+  );
+  return crashed.find(({ exitCode, message = '' }) => exitCode !== 0 && message !== '')?.message;
+}

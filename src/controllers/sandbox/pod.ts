@@ -36,6 +36,8 @@ function agentContainer(container: Container, sandbox: Sandbox, template: Sandbo
   return {
     ...container,
     workingDir: container.workingDir ?? workingDir,
+    // Of an agent that crashes, the kubelet keeps what it printed last: its pod goes when its start has failed.
+    terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeBy(({ name }) => name, container.env ?? [], needs.env),
     ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [{ name: agentPortName, containerPort: port }]),
     volumeMounts: mergeBy(({ mountPath }) => mountPath, container.volumeMounts ?? [], [{ name: workspaceVolume, mountPath: workingDir }]),

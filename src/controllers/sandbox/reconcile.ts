@@ -3,6 +3,7 @@ import { AgentError } from '../../agent/errors.ts';
 import type { AgentClient } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
+import { withoutSecrets } from '../../agent/redaction.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
@@ -12,10 +13,11 @@ import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
 import { isOwnedBy } from '../../resources/object.ts';
-import { hasStopToFinish, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { hasRun, hasStopToFinish, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSilence } from '../agent-silence.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
+import { lastWords } from '../readable-output.ts';
 import { connectAgent } from './agent-connection.ts';
 import { AgentStops } from './agent-stops.ts';
 import type { AgentSide } from './agent-webhook.ts';
@@ -24,9 +26,11 @@ import { decideSandbox, hasEnded, type ObservedSandbox, type SandboxStep } from 
 import { noticeOfChange } from './notices.ts';
 import { PodBackoff } from './pod-backoff.ts';
 import type { PodCreations } from './pod-creations.ts';
+import { lastOutputOf } from './pod-trouble.ts';
 import { failed, observedOf, outdated, waiting, type Outcome, type Scope } from './scope.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
 import { deleteObject, storedObject } from './stored.ts';
+import { TroubleCode } from './trouble.ts';
 
 export interface SandboxReconcilerOptions {
   readonly client: KubeClient;
@@ -206,7 +210,18 @@ export class SandboxReconciler {
     const { pod, sandbox } = scope;
     if (pod !== undefined && (await storedObject(this.#options.client, pods, pod, signal)) === undefined) return outdated;
     this.#podBackoff.ended(sandbox.metadata.uid, pod?.metadata.uid ?? sandbox.metadata.resourceVersion, 0);
-    return failed(scope, failure);
+    // Of an agent that has run, output may hold what its model's provider was told: only the first start shows it.
+    const output = failure.code === TroubleCode.crashLoop && !hasRun(sandbox) && pod !== undefined ? lastOutputOf(pod) : undefined;
+    if (output === undefined) return failed(scope, failure);
+    return failed(scope, { ...failure, message: `${failure.message} It printed: ${this.#shown(output, sandbox)}` });
+  }
+
+  /** Output of an agent for its owner: bounded, in one line, without the sandbox's keys. */
+  #shown(output: string, { metadata: { uid }, status }: Sandbox): string {
+    const { keys } = this.#options;
+    const keyId = status?.masterKeyId;
+    const secrets = [keys.bootstrapKey(uid, keyId), keys.sessionKey(uid, keyId), keys.secretKey(uid, keyId)];
+    return lastWords(withoutSecrets(output, secrets)).replaceAll(/\s*\n\s*/g, ' / ');
   }
 
   async #connect(scope: Scope, podIP: string, containerID: string, signal: AbortSignal): Promise<Outcome> {

@@ -114,3 +114,38 @@ it('keeps its failure for a first start, whoever asks, and loses pod and volume'
   expect(await scene.pod()).toBeUndefined();
   expect((await scene.client.list(persistentVolumeClaims)).items).toEqual([]);
 });
+
+describe('what an agent that crashes has printed', () => {
+  const printing = (message: string, policy = lived) => {
+    const sandbox = aSandbox({ status: policy });
+    scene.client.put(sandboxes, sandbox);
+    const pod = crashes(aPod(sandbox, {}, { uid: 'first' }));
+    const status = aContainer({
+      ...{ restartCount: 3, state: { waiting: { reason: 'CrashLoopBackOff' } } },
+      lastState: { terminated: { exitCode: 1, message } },
+    });
+    scene.client.put(pods, { ...pod, status: { ...pod.status, containerStatuses: [status] } });
+  };
+  const { lastContainerID: _never, ...neverRan } = lived;
+
+  it('is in the error of a first start, in one line, without its keys', async () => {
+    const key = sceneKeys.bootstrapKey('uid-of-sbx-1', sceneKeys.currentKeyId);
+    printing(`\u001b[31mTraceback (most recent call last):\u001b[0m\n  KeyError: 'PORT'\nOH_SECRET_KEY=${key}\n`, neverRan);
+    await settle();
+    expect((await scene.sandbox()).status?.message).toBe(
+      "The container agent ended 3 times, the last time with exit code 1. It printed: Traceback (most recent call last): / KeyError: 'PORT' / OH_SECRET_KEY=<redacted>",
+    );
+  });
+
+  it('is bounded', async () => {
+    printing('x'.repeat(4096), neverRan);
+    await settle();
+    expect((await scene.sandbox()).status?.message?.length).toBeLessThan(1_200);
+  });
+
+  it('is not shown once the agent has been given keys of others', async () => {
+    printing('sent x-api-key: 0123456789');
+    await settle();
+    expect((await scene.sandbox()).status?.message).toBe('The container agent ended 3 times, the last time with exit code 1.');
+  });
+});
