@@ -77,6 +77,7 @@ const onChange = <T extends KubeObject>(
  */
 const conversationMatters = (conversation: Conversation, old: Conversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
+  startStatusOf(conversation) !== startStatusOf(old) ||
   conversation.metadata.generation !== old.metadata.generation ||
   conversation.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
   conversation.metadata.uid !== old.metadata.uid ||

@@ -4,6 +4,7 @@ import {
   SandboxCondition,
   SandboxReason,
   isPausingReason,
+  resumeRequestOf,
   resumeRequestedAnnotation,
   slotTaken,
   type Sandbox,
@@ -77,10 +78,6 @@ const time = (timestamp: string | undefined, otherwise: number): number => {
   const ms = timestamp === undefined ? Number.NaN : Date.parse(timestamp);
   return Number.isNaN(ms) ? otherwise : ms;
 };
-
-/** What stands in the annotation, as far as it fits into the status. */
-export const resumeRequestOf = ({ metadata }: Pick<Sandbox, 'metadata'>): string | undefined =>
-  metadata.annotations?.[resumeRequestedAnnotation]?.slice(0, 64);
 
 /** Somebody has asked for it since it was paused: with the annotation, or by turning `spec.replicas` off and on again. */
 function isRequested({ metadata, status }: Sandbox): boolean {

@@ -36,7 +36,9 @@ export const sandboxTemplateSpecSchema = z.object({
         .enum(agentKinds)
         .optional()
         .meta({ description: 'Which protocol the agent speaks, by default openhands. A sandbox keeps its kind.' }),
-      port: z.int().min(1).max(65_535).optional().meta({ description: 'Where it listens; by default where its kind does, 8000.' }),
+      port: z.int().min(1).max(65_535).optional().meta({
+        description: 'Port on which the agent listens; by default the port of its kind, 8000. A pod keeps the port that it was made with.',
+      }),
       workingDir: z.string().startsWith('/').max(255).default('/workspace'),
       model: z.string().max(256).optional().meta({ description: 'The model that conversations use when they name none.' }),
       stuckAfter: duration().optional().meta({

@@ -69,7 +69,7 @@ export const sandboxStatusSchema = z.object({
     .string()
     .max(64)
     .optional()
-    .meta({ description: 'The request to resume that was there when it was paused; a later one undoes the pause.' }),
+    .meta({ description: 'The request to resume that was there when it was paused or failed; a later one undoes that.' }),
   conditions: conditionsSchema,
 });
 
@@ -84,7 +84,10 @@ export const SandboxCondition = {
   agentReady: 'AgentReady',
   /** It can be used: everything above holds and its pod stands. */
   ready: 'Ready',
-  /** It can't come up, and no retry will help. For good. */
+  /**
+   * The sandbox can't come up, and no retry will help. Written by the sandbox controller alone. Final for a sandbox that has never
+   * run; for one that has, the controller takes it back once a person asks for the sandbox (see `isResumedAfterFailure`).
+   */
   failed: 'Failed',
 } as const;
 
@@ -123,6 +126,32 @@ export const isPausingReason = (reason: string): boolean => pausingReasons.has(r
 export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   spec.replicas === 1 && status?.observedGeneration !== undefined && metadata.generation - status.observedGeneration >= 2;
 
+/** Whether an agent of the sandbox has ever had its keys: then its volume may hold work. */
+export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean => status?.lastContainerID !== undefined;
+
+/** What stands in the annotation, as far as it fits into the status. */
+export const resumeRequestOf = ({ metadata }: Pick<Sandbox, 'metadata'>): string | undefined =>
+  metadata.annotations?.[resumeRequestedAnnotation]?.slice(0, 64);
+
+/** How far the clocks of a gateway and an operator may differ. Requests of longer ago were made before a failure. */
+const clocksDifferMs = 3_600_000;
+
+/**
+ * Whether a person has asked for a failed sandbox since it failed: with the annotation, or by turning `spec.replicas` off and on
+ * again. The sandbox must have run: a start that has failed is over. All of it stands in one version of the sandbox, so every reader
+ * of that version agrees, however far its cache is behind.
+ */
+export function isResumedAfterFailure(sandbox: Sandbox): boolean {
+  const { metadata, spec, status } = sandbox;
+  const failed = findCondition(status?.conditions, SandboxCondition.failed);
+  if (failed?.status !== 'True' || spec.replicas !== 1 || metadata.deletionTimestamp !== undefined || !hasRun(sandbox)) return false;
+  if (metadata.generation > (failed.observedGeneration ?? metadata.generation)) return true;
+  const request = resumeRequestOf(sandbox);
+  if (request === undefined || request === status?.resumeRequestSeen) return false;
+  // Operators before this rule stored no request with a failure.
+  return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
+}
+
 /** Its agent's runs are being stopped, or are to be, though it may be wanted again. */
 export const hasStopToFinish = (sandbox: Sandbox): boolean => sandbox.status?.pausedAt !== undefined || pausedUnseen(sandbox);
 
@@ -143,7 +172,11 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
   }
   const conditions = sandbox.status?.conditions;
   const failed = findCondition(conditions, SandboxCondition.failed);
-  if (failed?.status === 'True') return { phase: 'ERROR', reason: failed.reason, message: failed.message };
+  if (failed?.status === 'True') {
+    return isResumedAfterFailure(sandbox)
+      ? { phase: 'STARTING', reason: failed.reason, message: `Resumed, and started again soon. It had failed: ${failed.message}` }
+      : { phase: 'ERROR', reason: failed.reason, message: failed.message };
+  }
   if (sandbox.spec.replicas === 0) return { phase: 'PAUSED', reason: SandboxReason.user, message: 'Paused by its owner.' };
   const admitted = findCondition(conditions, SandboxCondition.admitted);
   if (admitted?.status === 'False' && pausingReasons.has(admitted.reason)) {

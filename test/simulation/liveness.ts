@@ -42,16 +42,26 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     const sandbox = cluster.sandboxes.find(
       ({ metadata: { name, uid } }) => name === status?.sandboxName && uid === (status.sandboxUID ?? uid),
     );
+    if (start === 'ERROR') return ofFailedStart(conversation, sandbox);
     const view = viewOfSandbox(sandbox);
     if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
       return [`shows ${status.sandboxStatus ?? 'nothing'} (${status.sandboxStatusReason ?? ''}) for ${view.phase} (${view.reason})`];
     // A start waits as long as its owner keeps its sandbox paused, or there is no room for it.
     if (!isStartOver(start))
       return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox)) ? [] : [`its start is still ${start}`];
-    if (start === 'ERROR') return [];
     const told = safety.heardBy(metadata.uid);
     if (spec.initialMessage !== undefined && told !== 1) return [`READY, and its first message was heard ${told} times`];
     return view.phase === 'RUNNING' && sandbox !== undefined ? ofRun(conversation, sandbox) : [];
+  }
+
+  /** It shows why it has failed, and holds neither pod nor volume where nobody else uses them. */
+  function ofFailedStart({ metadata, status }: Conversation, sandbox: Sandbox | undefined): readonly string[] {
+    const { start, sandboxStatus = 'nothing', sandboxStatusReason = '' } = status ?? {};
+    if (sandboxStatus !== 'ERROR' || sandboxStatusReason !== start?.errorCode) return [`shows ${sandboxStatus} (${sandboxStatusReason})`];
+    const owners = sandbox?.metadata.ownerReferences ?? [];
+    const works = ({ uid }: { readonly uid: string }) =>
+      uid !== metadata.uid && cluster.conversations.some((other) => other.metadata.uid === uid && startStatusOf(other) !== 'ERROR');
+    return owners.length === 0 || owners.some(works) ? [] : ['its start has failed, and its sandbox is still there'];
   }
 
   function ofRun(conversation: Conversation, sandbox: Sandbox): readonly string[] {
@@ -106,7 +116,10 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
 
   /** Nobody asks an agent that has no conversation, so nobody knows. */
   function ofSilent({ metadata: { uid }, status }: Sandbox): readonly string[] {
-    if (status?.phase !== 'RUNNING') return status?.reason === SandboxReason.agentSilent ? [] : [`is ${status?.reason ?? 'nothing'}`];
+    // A container that has never answered, of a sandbox that has run: nothing ends that but its kubelet, or a person.
+    const waits = status?.lastContainerID !== undefined && status.reason === SandboxReason.waitingForAgent;
+    if (status?.phase !== 'RUNNING')
+      return waits || status?.reason === SandboxReason.agentSilent ? [] : [`is ${status?.reason ?? 'nothing'}`];
     const isAsked = cluster.conversations.some((user) => user.status?.sandboxUID === uid && startStatusOf(user) === 'READY');
     if (isAsked) return ['its agent does not answer, and it is RUNNING'];
     return limits.idleTimeout === undefined && limits.maxActiveTime === undefined ? [] : ['is not paused for its idleness or its age'];

@@ -33,6 +33,7 @@ interface PodRun {
 
 const actor = 'node';
 const graceMs = 10_000;
+const pullAgainMs = 10_000;
 /** Few, so that an address is soon another pod's. */
 const addresses = 12;
 
@@ -205,8 +206,12 @@ export class SimulatedNode {
       const fatal = random.chance(0.5);
       void this.#report(run, 'Pending', [this.#waiting(run, 'ErrImagePull')]);
       this.#after(random.between(500, 10_000), run, () => {
-        if (fatal) void this.#report(run, 'Pending', [this.#waiting(run, 'ImagePullBackOff')]);
-        else this.#startContainer(run);
+        if (!fatal) {
+          this.#startContainer(run);
+          return;
+        }
+        void this.#report(run, 'Pending', [this.#waiting(run, 'ImagePullBackOff')]);
+        this.#pullAgain(run);
       });
       return;
     }
@@ -217,6 +222,14 @@ export class SimulatedNode {
           if (trouble().crash > 0) this.crash(process);
         });
       }
+    });
+  }
+
+  /** The image comes once the registry is mended. */
+  #pullAgain(run: PodRun): void {
+    this.#after(pullAgainMs, run, () => {
+      if (this.#options.trouble().image > 0) this.#pullAgain(run);
+      else this.#startContainer(run);
     });
   }
 

@@ -27,6 +27,7 @@ describe('the whole product under simulated faults', () => {
     ['does not take the last event of an agent for the beginning of its run', 446],
     ['takes no lost container for a run that was cut off', 1855],
     ['believes no record of an agent that is older than that its run was stopped', 226],
+    ['believes an agent that was told to go on by a leader whose clock was ahead', 5000434],
   ])('%s (seed %i)', (_case, seed) => mustBeClean({ seed }), timeoutMs);
 
   it(
@@ -71,6 +72,12 @@ describe('the whole product while people send messages', () => {
     ['hears it of the right conversation when one of the same id was deleted', 62, 'of leaders'],
     ['sends nothing again that may wait in the container after the one it was sent to', 4668, 'all'],
   ])('%s (seed %i)', (_case, seed, faults) => mustBeClean({ seed, faults, letters: true, plain: true }), timeoutMs);
+
+  it(
+    'takes no lost container for a stop from before the sandbox had run (seed 5000083)',
+    () => mustBeClean({ seed: 5000083, letters: true }),
+    timeoutMs,
+  );
 });
 
 describe('a seed', () => {

@@ -5,13 +5,14 @@ import {
   SandboxCondition,
   SandboxReason,
   isPausingReason,
+  resumeRequestOf,
   viewOfSandbox,
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
 import type { Step } from './domain.ts';
 import type { Unsettled } from './slot-index.ts';
-import { resumeRequestOf, type Expiry, type Slot } from '../../quota/slot.ts';
+import type { Expiry, Slot } from '../../quota/slot.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
 export function nameOf({ metadata }: Sandbox): string {

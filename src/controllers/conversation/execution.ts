@@ -41,12 +41,23 @@ export function withRunUnknown(status: ConversationStatus, sandbox: Sandbox, why
 const underWay: ReadonlySet<unknown> = new Set(['running', 'waiting_for_confirmation', 'paused']);
 
 /** The sandbox does not come back: what was under way is over for good. */
-function withSandboxGone(status: ConversationStatus, { phase, message }: SandboxView): ConversationStatus {
+function withSandboxGone(status: ConversationStatus): ConversationStatus {
   if (!underWay.has(status.executionStatus)) return status;
   const { interruption: _cut, ...rest } = status;
-  const why = phase === 'MISSING' ? 'Its sandbox is gone, and its run with it.' : `Its sandbox has failed, and its run with it: ${message}`;
-  return { ...rest, executionStatus: 'error', executionDetail: why.slice(0, 2048) };
+  return { ...rest, executionStatus: 'error', executionDetail: 'Its sandbox is gone, and its run with it.' };
 }
+
+/** The sandbox has failed. What was interrupted stays remembered, and goes on when a person resumes the sandbox. */
+function withSandboxFailed(status: ConversationStatus, { message }: SandboxView): ConversationStatus {
+  if (!underWay.has(status.executionStatus)) return status;
+  return { ...status, executionStatus: 'error', executionDetail: `Its sandbox has failed, and its run stands: ${message}`.slice(0, 2048) };
+}
+
+/** Whether a run is in error because of its sandbox alone: an error of its own, or a run that was given up, is not pending. */
+const isErrorOfSandbox = (status: ConversationStatus): boolean => {
+  const pending = pendingOf(status);
+  return status.executionStatus === 'error' && pending !== undefined && givenUpFor(pending) === undefined;
+};
 
 /**
  * The status of a conversation whose sandbox can't be asked: a run that was under way is now interrupted, and remembered with the
@@ -59,7 +70,20 @@ export function withSandboxAway(
   view: SandboxView,
   now: string,
 ): ConversationStatus {
-  if (view.phase === 'MISSING' || view.phase === 'ERROR') return withSandboxGone(status, view);
+  if (view.phase === 'MISSING') return withSandboxGone(status);
+  const away = withSandboxStopped(status, id, sandbox, view, now);
+  if (view.phase === 'ERROR') return withSandboxFailed(away, view);
+  if (away.interruption === undefined || !isErrorOfSandbox(away)) return away;
+  return { ...away, executionStatus: 'paused', executionDetail: wordsOf(away.interruption) };
+}
+
+function withSandboxStopped(
+  status: ConversationStatus,
+  id: string,
+  sandbox: Sandbox | undefined,
+  view: SandboxView,
+  now: string,
+): ConversationStatus {
   const stops = sandbox?.status ?? {};
   const stoppedIn = stoppedSince(status, id, stops);
   if ((status.executionStatus === 'running' || stoppedIn !== undefined) && pendingOf(status) === undefined) {
@@ -121,6 +145,12 @@ export const newsOf = (agent: AgentConversation, nowMs: number) => ({
 const staleMs = 1_500;
 const staleAfterContinuationMs = 5_000;
 
+/** Whether a time lies at most so long back. A time in the future was written by another clock and says nothing about age. */
+const isWithin = (boundMs: number, timestamp: string | undefined, nowMs: number): boolean => {
+  const ageMs = nowMs - Date.parse(timestamp ?? '');
+  return ageMs >= 0 && ageMs < boundMs;
+};
+
 /** Accepting, or rejecting, after the agent has loaded the conversation anew: seen with openhands-agent-server 1.58. */
 const reloadedWhileWaiting =
   'Its agent was restarted while an action waited for confirmation. However that is answered, the agent forgets that the model had asked for it, and some models refuse to go on.';
@@ -180,14 +210,12 @@ export function withAgentState(
   if (reported === 'running' && continuedAt === undefined) {
     // Told to go on by somebody who did not live to say so.
     if (attempts > 0) return { status: observed('running', { kept: continued(interruption, now) }), continueRun: false };
-    const cameBack = Date.parse(stops.activeSince ?? '');
-    const old = interruption.givenUp === undefined && nowMs - cameBack < staleMs;
+    const old = interruption.givenUp === undefined && isWithin(staleMs, stops.activeSince, nowMs);
     return old ? { status: standing(interruption), continueRun: false } : asReported();
   }
   if (!stands) return asReported(reported === 'running' ? interruption : undefined);
   if (continuedAt !== undefined) {
-    const ageMs = nowMs - Date.parse(continuedAt);
-    const stale = ageMs < staleAfterContinuationMs;
+    const stale = isWithin(staleAfterContinuationMs, continuedAt, nowMs);
     return stale ? { status: observed('running', { kept: interruption }), continueRun: false } : asReported();
   }
   const givenUp = givenUpFor(interruption);

@@ -7,7 +7,7 @@ import { cloneFailure, setupFailure } from './preparation-failures.ts';
 import { cloneScript, cloneUrlOf, projectFolder, setupScript, ticketFile, workspaceScript, type GitHosts } from './repository.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
 import { lookCommand, reportOf, startCommand, type Step, type StepReport } from './step-command.ts';
-import { lastWords } from './step-output.ts';
+import { lastWords } from '../readable-output.ts';
 
 export interface PreparationLimits {
   /** How long a clone may take, in seconds. */

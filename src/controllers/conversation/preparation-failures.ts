@@ -2,7 +2,7 @@ import type { PreparationLimits } from './pipeline.ts';
 import { preparation, type Repository } from './repository.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
 import { stepTimedOut, type StepReport } from './step-command.ts';
-import { lastWords } from './step-output.ts';
+import { lastWords } from '../readable-output.ts';
 
 const volumeFull = (): StartFailure => new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
 

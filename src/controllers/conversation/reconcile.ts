@@ -35,6 +35,7 @@ import type { GitHosts } from './repository.ts';
 import { noticeOfRun } from './run-notices.ts';
 import { Runs } from './runs.ts';
 import { findSandbox } from './sandbox-of.ts';
+import { releaseSandbox } from './sandbox-release.ts';
 import { Scope } from './scope.ts';
 import { StatusWatch } from './status-watch.ts';
 import { StartFailure, restMs, stageMs, withFailure, withTransition } from './start.ts';
@@ -144,6 +145,8 @@ export class ConversationReconciler {
     }
     this.#mirrorSandbox(scope);
     await this.#store(scope, signal);
+    // After the reason is stored: whoever goes on after a crash finds it, and does this.
+    if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
     const { look, status, againAfterMs } = scope;
     if (look !== undefined)
       requeueAfterMs = this.#watch.looked(look, conversation, { before: conversation.status ?? {}, status, againAfterMs });
@@ -170,6 +173,7 @@ export class ConversationReconciler {
   async #advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
     const { namespace } = scope.stored.metadata;
     if (scope.status.start === undefined) this.#transition(scope, 'WORKING');
+    if (scope.startStatus === 'ERROR') return undefined;
     const { sandboxName } = scope.status;
     if (sandboxName !== undefined && !isSandboxGone(scope.status)) {
       const access = { client: this.#options.client, store: this.#options.stores.sandboxes };
@@ -181,7 +185,6 @@ export class ConversationReconciler {
   /** After the start: what the agent does, as long as there is one to ask. */
   async #follow(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
     const { stores, clock, keys } = this.#options;
-    if (scope.startStatus !== 'READY') return undefined;
     const view = viewOfSandbox(scope.sandbox);
     const id = conversationIdOf(scope.stored);
     if (view.phase !== 'RUNNING' || scope.sandbox === undefined) {
@@ -270,8 +273,14 @@ export class ConversationReconciler {
   }
 
   #mirrorSandbox(scope: Scope): void {
+    if (scope.startStatus === 'ERROR') {
+      // Its sandbox is given back, or is another conversation's.
+      const { errorCode = 'StartFailed' } = scope.status.start ?? {};
+      scope.status = { ...scope.status, sandboxStatus: 'ERROR', sandboxStatusReason: errorCode };
+      return;
+    }
     if (scope.status.sandboxName === undefined) {
-      scope.status = { ...scope.status, sandboxStatus: scope.startStatus === 'ERROR' ? 'ERROR' : 'STARTING' };
+      scope.status = { ...scope.status, sandboxStatus: 'STARTING' };
       return;
     }
     if (isSandboxGone(scope.status)) return;

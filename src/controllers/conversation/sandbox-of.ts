@@ -29,7 +29,13 @@ export async function findSandbox(
   return stored !== undefined && isIt(stored) ? stored : undefined;
 }
 
-async function storedSandbox(client: KubeClient, namespace: string, name: string, signal: AbortSignal): Promise<Sandbox | undefined> {
+/** The sandbox of this name as the API server has it. */
+export async function storedSandbox(
+  client: KubeClient,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
   try {
     return await client.get(sandboxes, namespace, name, { signal });
   } catch (error) {

@@ -13,9 +13,10 @@ import { troubleIn } from '../sandbox/trouble.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
 import type { CloneAccess, Preparation, StartPipeline } from './pipeline.ts';
 import { cloneUrlOf, providerOf, type GitHosts } from './repository.ts';
-import { ensureSandbox } from './sandbox-of.ts';
+import { ensureSandbox, storedSandbox } from './sandbox-of.ts';
 import type { Scope } from './scope.ts';
 import { StartErrorCode, StartFailure, withDeadline, withTrouble } from './start.ts';
+import { StepDeadlines, slackMs } from './step-deadlines.ts';
 import { isRunning, lastLineOf, pollAfterMs, withStep } from './step-status.ts';
 
 export interface StartStepsOptions {
@@ -37,21 +38,17 @@ export interface StartStepsOptions {
   readonly store: (scope: Scope, signal: AbortSignal) => Promise<void>;
 }
 
-/** Beyond what the commands of a step may take themselves: how long its agent may be out of reach. */
-const slackMs = 60_000;
-/** Until the sandbox of an earlier conversation of the same id has gone. */
-const workingMs = 60_000;
-/** For the agent of a sandbox that is there, to answer again: longer than its container's probes take to replace it. */
-const silentMs = 120_000;
 const firstPollMs = 200;
 const retryMs = 1_000;
 
 /** From WORKING to READY: each step looks whether it is done before it does anything. */
 export class StartSteps {
   readonly #options: StartStepsOptions;
+  readonly #deadlines: StepDeadlines;
 
   constructor(options: StartStepsOptions) {
     this.#options = options;
+    this.#deadlines = new StepDeadlines({ clock: options.clock, limits: options.pipeline.limits });
   }
 
   /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
@@ -68,23 +65,24 @@ export class StartSteps {
         scope.status = withTrouble(scope.status, this.#refusal(scope, error));
       }
       if (scope.sandbox === undefined) {
-        this.#checkDeadline(scope);
+        this.#deadlines.check(scope);
         return retryMs;
       }
       scope.status = { ...scope.status, sandboxName: scope.sandbox.metadata.name, sandboxUID: scope.sandbox.metadata.uid };
       transition(scope, 'WAITING_FOR_SANDBOX');
     }
+    await this.#confirmFailure(scope, signal);
     const endpoint = this.#runningEndpoint(scope);
-    if (endpoint === undefined) return this.#deadlineMs(scope);
+    if (endpoint === undefined) return this.#deadlines.leftMs(scope);
     if (scope.startStatus === 'WAITING_FOR_SANDBOX') transition(scope, 'PREPARING_REPOSITORY');
-    this.#checkDeadline(scope);
+    this.#deadlines.check(scope);
     // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
     if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await store(scope, signal);
     const prepared = await this.#prepare(scope, endpoint, signal);
     if (typeof prepared === 'number') return prepared;
     scope.sandbox = this.#present(scope);
     const present = this.#runningEndpoint(scope);
-    if (present === undefined) return this.#deadlineMs(scope);
+    if (present === undefined) return this.#deadlines.leftMs(scope);
     const { created, status } = await pipeline.createConversation(scope.stored, present, prepared.workingDir, signal);
     begun(scope, status, created);
     transition(scope, 'READY');
@@ -105,7 +103,7 @@ export class StartSteps {
       const againMs = this.#take(scope, 'clone', clone);
       if (againMs !== undefined) return againMs;
       transition(scope, 'SETTING_UP_SKILLS', lastLineOf(scope.status, 'clone'));
-      this.#checkDeadline(scope);
+      this.#deadlines.check(scope);
       await store(scope, signal);
     }
     const setup = await pipeline.setUp(scope.stored, endpoint, isRunning(scope.status, 'setup'), signal);
@@ -151,6 +149,15 @@ export class StartSteps {
     return newer && isNewerVersion(present, sandbox) ? present : sandbox;
   }
 
+  /** A failed sandbox ends the start for good. The cache may be behind a person who has resumed it, so the API server is asked. */
+  async #confirmFailure(scope: Scope, signal: AbortSignal): Promise<void> {
+    const { sandbox } = scope;
+    if (sandbox === undefined || viewOfSandbox(sandbox).phase !== 'ERROR') return;
+    const { namespace, name, uid } = sandbox.metadata;
+    const stored = await storedSandbox(this.#options.client, namespace, name, signal);
+    scope.sandbox = stored?.metadata.uid === uid ? stored : undefined;
+  }
+
   /** The agent of the sandbox, while the sandbox is RUNNING. Ends the start when that can never be. */
   #runningEndpoint(scope: Scope): AgentEndpoint | undefined {
     const view = viewOfSandbox(scope.sandbox);
@@ -168,46 +175,12 @@ export class StartSteps {
         if (view.reason === SandboxReason.agentSilent) {
           // That has no end of its own, while its container runs.
           scope.status = withTrouble(scope.status, troubleIn(view));
-          this.#checkDeadline(scope);
+          this.#deadlines.check(scope);
           return undefined;
         }
         // The step's time runs only while there is a sandbox to take it in.
         scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
         return undefined;
     }
-  }
-
-  /** Milliseconds until the step's time is up. */
-  #deadlineMs({ status }: Scope): number | undefined {
-    const deadline = status.start?.deadline;
-    return deadline === undefined ? undefined : Math.max(0, Date.parse(deadline) - this.#options.clock.now()) + 1;
-  }
-
-  #checkDeadline(scope: Scope): void {
-    const { clock } = this.#options;
-    const allowedMs = this.#allowedMs(scope.startStatus);
-    if (allowedMs === undefined) return;
-    const deadline = scope.status.start?.deadline;
-    if (deadline === undefined) {
-      scope.status = withDeadline(scope.status, new Date(clock.now() + allowedMs).toISOString());
-    } else if (clock.now() > Date.parse(deadline)) {
-      if (scope.startStatus === 'WORKING') {
-        const { errorCode, error } = scope.status.start ?? {};
-        if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
-        throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation of this id is still in use.');
-      }
-      throw new StartFailure(
-        StartErrorCode.stepDeadlineExceeded,
-        `The step ${scope.startStatus} did not end within ${allowedMs / 1000} s.`,
-      );
-    }
-  }
-
-  #allowedMs(status: StartStatus): number | undefined {
-    const { cloneTimeoutSeconds, setupTimeoutSeconds } = this.#options.pipeline.limits;
-    if (status === 'WORKING') return workingMs;
-    if (status === 'WAITING_FOR_SANDBOX') return silentMs;
-    if (status === 'PREPARING_REPOSITORY') return cloneTimeoutSeconds * 1000 + slackMs;
-    return status === 'SETTING_UP_SKILLS' ? setupTimeoutSeconds * 1000 + slackMs : undefined;
   }
 }

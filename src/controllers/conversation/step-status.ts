@@ -1,6 +1,6 @@
 import type { ConversationStatus, StartStep } from '../../resources/conversation.ts';
 import type { StepReport } from './step-command.ts';
-import { readable, tailOf } from './step-output.ts';
+import { readable, tailOf } from '../readable-output.ts';
 
 /** Of what the status keeps of a step, in characters. */
 const maxOutputLength = 4096;

@@ -34,7 +34,7 @@ export function claimTrouble(claim: PersistentVolumeClaim, pod: Pod, now: number
   const { phase } = claim.status ?? {};
   if (phase === 'Lost') {
     const message = 'Its volume does not exist any more.';
-    return { code: TroubleCode.volumeLost, message, patience: Patience.untilDeadline };
+    return { code: TroubleCode.volumeLost, message, patience: Patience.lasting };
   }
   const { conditions, containerStatuses, phase: podPhase = 'Pending' } = pod.status ?? {};
   const scheduled = conditions?.some(({ type, status }) => type === 'PodScheduled' && status === 'True') === true;

@@ -1,11 +1,22 @@
 import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
 import { isOwnedBy } from '../../resources/object.ts';
-import { SandboxReason, hasStopToFinish, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { agentContainerOf, durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { isTrue } from '../../resources/conditions.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  hasRun,
+  hasStopToFinish,
+  isResumedAfterFailure,
+  shouldRun,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
+import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bindingMs, claimTrouble, titleTo, volumeNameTaken, volumeNotBound } from './claim-trouble.ts';
+import { agentContainerOfPod } from './pod.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
 import { isOnLostNode, nodeLost, podTrouble } from './pod-trouble.ts';
-import { Patience, TroubleCode, isOver, isRefusalCode, isTroubleCode, type Trouble } from './trouble.ts';
+import { Patience, TroubleCode, isOver, isRefusalCode, isTroubleCode, patienceOfRefusal, type Trouble } from './trouble.ts';
 
 export const SandboxFailure = {
   templateNotFound: 'TemplateNotFound',
@@ -20,6 +31,10 @@ export interface ObservedSandbox {
   readonly pod: Pod | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
+  /** Milliseconds since `status.startingSince`, whatever clocks say; 0 without one. */
+  readonly startingForMs: number;
+  /** Milliseconds until a pod that has ended may be replaced. */
+  readonly replaceInMs: number;
 }
 
 /** The next step. Steps with a reason leave the sandbox on its way; `requeueAfterMs` is for what no watch will report. */
@@ -34,14 +49,16 @@ export type SandboxStep =
       readonly reason: string;
       readonly message: string;
       readonly requeueAfterMs?: number;
-      /** Nothing that it does could end this: the time is not held against it. */
-      readonly held?: boolean;
     }
   /** A pod that has ended, or was lost, gives way to a new one on the same volume. */
   | { readonly kind: 'replace-pod'; readonly pod: Pod; readonly reason: string; readonly message: string }
   /** Ask the agent to stop, then delete the pod. `podIP` is absent when no agent can be running. */
   | { readonly kind: 'stop-agent'; readonly pod: Pod; readonly podIP: string | undefined }
   | { readonly kind: 'stopped' }
+  /** Failed, and asked for since: it may try again. */
+  | { readonly kind: 'recover' }
+  /** The first start has failed: nothing is on the volume that anybody could want. */
+  | { readonly kind: 'delete-claim'; readonly claim: PersistentVolumeClaim }
   | { readonly kind: 'fail'; readonly code: string; readonly message: string };
 
 type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
@@ -50,18 +67,17 @@ type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
 const templateGraceMs = 5_000;
 const defaultStartDeadlineMs = 5 * 60_000;
 
-const since = (now: number, timestamp: string | undefined): number => (timestamp === undefined ? 0 : now - Date.parse(timestamp));
+/** Whether a pod has come to an end, and no container of it runs again. */
+export const hasEnded = ({ status }: Pod): boolean => status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
-const agentStatusOf = (pod: Pod, template: SandboxTemplate | undefined) => {
-  const name = template === undefined ? undefined : agentContainerOf(template)?.name;
+const agentStatusOf = (pod: Pod) => {
+  const name = agentContainerOfPod(pod)?.name;
   const statuses = pod.status?.containerStatuses ?? [];
   return statuses.find((status) => status.name === name) ?? statuses[0];
 };
 
 /** A pod whose time to end has been over for so long: its node does not do what it is told. */
 const unendedMs = 30_000;
-/** A node that refuses a pod does so at once: it is not asked again at once. */
-const replaceAfterMs = 5_000;
 
 /** The earliest of some times from now, as far as they are still to come. */
 const nextLook = (...inMs: readonly number[]): { readonly requeueAfterMs?: number } => {
@@ -70,21 +86,20 @@ const nextLook = (...inMs: readonly number[]): { readonly requeueAfterMs?: numbe
 };
 
 /** A pod that goes, while the sandbox is meant to run. Until it has gone there can be no other one. */
-function decideEnding({ sandbox, now }: ObservedSandbox, pod: Pod, deletionTimestamp: string, hasRun: boolean): WaitStep {
+function decideEnding({ sandbox, now }: ObservedSandbox, pod: Pod, deletionTimestamp: string): WaitStep {
   const { phase, reason: told } = viewOfSandbox(sandbox);
   const unendedInMs = Date.parse(deletionTimestamp) + unendedMs - now;
-  const held = hasRun ? { held: true } : {};
   if (unendedInMs <= 0) {
     const { code, message } = nodeLost(
       'Its old pod does not end: its node does not answer. It gets a new one when the node is back, or removed.',
     );
-    return { kind: 'wait', reason: code, message, ...held };
+    return { kind: 'wait', reason: code, message };
   }
   const loss = podLoss(pod);
   // Deleted for a reason that is not known: by ourselves, for a pause that is over, unless it was in use until now.
   const unexpected = isOwnedBy(pod, sandbox) && (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(told));
   const { code, message } = unexpected ? loss : { code: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
-  return { kind: 'wait', reason: code, message, ...held, ...nextLook(unendedInMs) };
+  return { kind: 'wait', reason: code, message, ...nextLook(unendedInMs) };
 }
 
 /** What keeps a sandbox from running, as far as it shows in what there is: the most telling first. */
@@ -93,7 +108,7 @@ function troubleOf({ sandbox, claim, pod, now }: ObservedSandbox): Trouble | und
     if (claim !== undefined && titleTo(claim, sandbox) === 'foreign') return volumeNameTaken(claim.metadata.name);
     // What the API server has refused stands nowhere else.
     const { phase, reason, message } = viewOfSandbox(sandbox);
-    return phase === 'STARTING' && isRefusalCode(reason) ? { code: reason, message, patience: Patience.untilDeadline } : undefined;
+    return phase === 'STARTING' && isRefusalCode(reason) ? { code: reason, message, patience: patienceOfRefusal(reason) } : undefined;
   }
   const found = podTrouble(pod);
   const ofClaim = claim === undefined || found?.patience === Patience.none ? undefined : claimTrouble(claim, pod, now);
@@ -103,20 +118,22 @@ function troubleOf({ sandbox, claim, pod, now }: ObservedSandbox): Trouble | und
 }
 
 function decideRunning(observed: ObservedSandbox): SandboxStep {
-  const { sandbox, template, claim, pod, now } = observed;
-  const startingFor = since(now, sandbox.status?.startingSince);
+  const { sandbox, template, claim, pod, now, startingForMs } = observed;
   const deadlineMs = template === undefined ? defaultStartDeadlineMs : durationMs(template.spec.startDeadline);
-  const overdue = startingFor >= deadlineMs;
-  const hasRun = sandbox.status?.lastContainerID !== undefined;
+  const overdue = startingForMs >= deadlineMs;
+  const lives = hasRun(sandbox);
+  // The time of a sandbox that has run counts from when its present reason was first shown, not from what kept it before.
+  const endsWith = ({ code, patience }: { readonly code: string; readonly patience: Patience }): boolean =>
+    isOver(patience, { hasRun: lives, overdue: overdue && (!lives || viewOfSandbox(sandbox).reason === code) });
   if (pod?.metadata.deletionTimestamp !== undefined) {
-    const ending = decideEnding(observed, pod, pod.metadata.deletionTimestamp, hasRun);
-    if (!overdue || hasRun) return ending;
+    const ending = decideEnding(observed, pod, pod.metadata.deletionTimestamp);
+    if (!overdue || lives) return ending;
     const code = isTroubleCode(ending.reason) ? ending.reason : SandboxFailure.startDeadlineExceeded;
     return { kind: 'fail', code, message: ending.message };
   }
   if (pod !== undefined && !isOwnedBy(pod, sandbox)) {
     const message = 'Waiting for a pod of the same name to go.';
-    return overdue
+    return overdue && !lives
       ? {
           kind: 'fail',
           code: SandboxFailure.startDeadlineExceeded,
@@ -125,54 +142,46 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
       : { kind: 'wait', reason: SandboxReason.waitingForPod, message, requeueAfterMs: 2_000 };
   }
   if (pod === undefined && template === undefined) {
-    if (startingFor < templateGraceMs) {
-      return { kind: 'wait', reason: SandboxFailure.templateNotFound, message: 'Waiting for its template.', requeueAfterMs: 1_000 };
-    }
+    const code = SandboxFailure.templateNotFound;
+    if (startingForMs < templateGraceMs) return { kind: 'wait', reason: code, message: 'Waiting for its template.', requeueAfterMs: 1_000 };
     const message = `There is no sandbox template ${sandbox.spec.templateName}.`;
-    return isOver(Patience.ofFiles, { hasRun, overdue })
-      ? { kind: 'fail', code: SandboxFailure.templateNotFound, message }
-      : { kind: 'wait', reason: SandboxFailure.templateNotFound, message, requeueAfterMs: deadlineMs - startingFor };
+    return endsWith({ code, patience: Patience.ofFiles })
+      ? { kind: 'fail', code, message }
+      : { kind: 'wait', reason: code, message, ...nextLook(deadlineMs - startingForMs) };
   }
   const trouble = troubleOf(observed);
-  if (trouble !== undefined && isOver(trouble.patience, { hasRun, overdue })) {
-    return { kind: 'fail', code: trouble.code, message: trouble.message };
-  }
-  if (overdue && trouble === undefined) {
+  if (trouble !== undefined && endsWith(trouble)) return { kind: 'fail', code: trouble.code, message: trouble.message };
+  if (overdue && trouble === undefined && !lives) {
     const seconds = Math.round(deadlineMs / 1000);
     const code = SandboxFailure.startDeadlineExceeded;
     return { kind: 'fail', code, message: `The sandbox was not ready within ${seconds} s${unreadyBecause(pod)}.` };
   }
   if (pod === undefined && claim !== undefined && titleTo(claim, sandbox) !== 'own') {
-    return trouble?.code === TroubleCode.volumeNameTaken
-      ? { kind: 'wait', reason: trouble.code, message: trouble.message, requeueAfterMs: deadlineMs - startingFor }
-      : {
-          kind: 'wait',
-          reason: SandboxReason.waitingForVolume,
-          message: 'Waiting for a volume of the same name to go.',
-          requeueAfterMs: deadlineMs - startingFor,
-        };
+    const { code, message } =
+      trouble?.code === TroubleCode.volumeNameTaken
+        ? trouble
+        : { code: SandboxReason.waitingForVolume, message: 'Waiting for a volume of the same name to go.' };
+    return { kind: 'wait', reason: code, message, ...nextLook(deadlineMs - startingForMs) };
   }
   if (template !== undefined && claim === undefined) return { kind: 'create-claim', template };
   if (template !== undefined && pod === undefined) return { kind: 'create-pod', template };
   if (pod === undefined)
     return { kind: 'wait', reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: 1_000 };
-  if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') {
+  if (hasEnded(pod)) {
     const { code, message } = podLoss(pod);
-    const youngMs = replaceAfterMs - (now - Date.parse(pod.metadata.creationTimestamp));
-    return youngMs > 0 && code === SandboxReason.podLost
-      ? { kind: 'wait', reason: code, message, requeueAfterMs: Math.min(youngMs, replaceAfterMs) }
+    return observed.replaceInMs > 0
+      ? { kind: 'wait', reason: code, message, requeueAfterMs: observed.replaceInMs }
       : { kind: 'replace-pod', pod, reason: code, message };
   }
-  const agent = agentStatusOf(pod, template);
+  const agent = agentStatusOf(pod);
   const podIP = pod.status?.podIP;
   if (agent?.state?.running === undefined || agent.containerID === undefined || podIP === undefined || isOnLostNode(pod)) {
     const bindingInMs = bindingMs - (now - Date.parse(pod.metadata.creationTimestamp));
     return {
       kind: 'wait',
       reason: trouble?.code ?? SandboxReason.waitingForPod,
-      message: trouble?.message ?? 'Waiting for its pod to start.',
-      ...(trouble?.patience === Patience.forever && hasRun ? { held: true } : {}),
-      ...nextLook(deadlineMs - startingFor, bindingInMs),
+      message: trouble?.message ?? `Waiting for its pod to start${bindingInMs > 0 ? '' : unreadyBecause(pod)}.`,
+      ...nextLook(deadlineMs - startingForMs, bindingInMs),
     };
   }
   const { status } = sandbox;
@@ -187,11 +196,20 @@ function unreadyBecause(pod: Pod | undefined): string {
   return ': its node could not set up its volumes or its network';
 }
 
+/** A sandbox without a pod that is to have none for now. */
+function decideStopped({ sandbox, claim }: ObservedSandbox): SandboxStep {
+  // As long as its slot is not given back, a pod may exist that no cache shows.
+  if (sandbox.status?.replicas === 1 || !isTrue(sandbox.status?.conditions, SandboxCondition.failed)) return { kind: 'stopped' };
+  if (isResumedAfterFailure(sandbox)) return { kind: 'recover' };
+  const isUnused = claim !== undefined && isOwnedBy(claim, sandbox) && claim.metadata.deletionTimestamp === undefined;
+  return isUnused && !hasRun(sandbox) ? { kind: 'delete-claim', claim } : { kind: 'stopped' };
+}
+
 /** What to do next for a sandbox. Pure: the same observation, the same step. */
 export function decideSandbox(observed: ObservedSandbox): SandboxStep {
   const { sandbox, pod } = observed;
   if (shouldRun(sandbox)) return decideRunning(observed);
-  if (pod === undefined || !isOwnedBy(pod, sandbox)) return { kind: 'stopped' };
+  if (pod === undefined || !isOwnedBy(pod, sandbox)) return decideStopped(observed);
   const { reason, message } = viewOfSandbox(sandbox);
   if (pod.metadata.deletionTimestamp !== undefined) return { kind: 'wait', reason, message };
   const running = pod.status?.phase === 'Running' && sandbox.status?.containerID !== undefined;

@@ -5,7 +5,6 @@ import { retryAfterMs, type Creature } from './refusal.ts';
 export interface WaitingFor {
   readonly reason: string;
   readonly message: string;
-  readonly held?: boolean;
   readonly requeueAfterMs?: number | undefined;
 }
 

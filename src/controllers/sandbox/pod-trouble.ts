@@ -35,7 +35,7 @@ function configTrouble(name: string, said: string): Trouble {
   if (/subPath/i.test(said))
     return { code, message: `A subPath that the container ${name} mounts can't be prepared.`, patience: Patience.ofFiles };
   const message = `The container ${name} names a Secret, ConfigMap or key that does not exist.`;
-  return { code, message, patience: Patience.ofFiles };
+  return { code, message, patience: Patience.unlessRun };
 }
 
 function waitingTrouble({ name, image, restartCount, state }: ContainerStatus): Trouble | undefined {
@@ -46,10 +46,11 @@ function waitingTrouble({ name, image, restartCount, state }: ContainerStatus): 
     case 'ImageInspectError':
       return imagePull(image, Patience.untilDeadline);
     case 'ImagePullBackOff':
-      return imagePull(image, passingPullFailure.test(said) ? Patience.untilDeadline : Patience.ofFiles);
-    case 'InvalidImageName':
+      return imagePull(image, passingPullFailure.test(said) ? Patience.untilDeadline : Patience.unlessRun);
     case 'ErrImageNeverPull':
     case 'SignatureValidationFailed':
+      return imagePull(image, Patience.unlessRun);
+    case 'InvalidImageName':
       return imagePull(image, Patience.ofFiles);
     case 'CreateContainerConfigError':
       return configTrouble(name, said);
@@ -61,7 +62,7 @@ function waitingTrouble({ name, image, restartCount, state }: ContainerStatus): 
       return {
         code: TroubleCode.containerStartFailed,
         message: `The container ${name} can't be started.`,
-        patience: restartCount >= crashLoopRestarts ? Patience.none : Patience.untilDeadline,
+        patience: restartCount >= crashLoopRestarts ? Patience.ofFiles : Patience.untilDeadline,
       };
     default:
       return undefined;
@@ -72,14 +73,19 @@ function crashTrouble({ name, restartCount, state, lastState }: ContainerStatus,
   const ended = state?.terminated ?? (state?.waiting?.reason === 'CrashLoopBackOff' ? lastState?.terminated : undefined);
   if (ended === undefined || restartCount === 0 || (mayEnd && ended.exitCode === 0)) return undefined;
   const ranMs = Date.parse(ended.finishedAt ?? '') - Date.parse(ended.startedAt ?? '');
-  const patience = restartCount >= crashLoopRestarts && !(ranMs >= healthyRunMs) ? Patience.none : Patience.untilDeadline;
+  const loops = restartCount >= crashLoopRestarts && !(ranMs >= healthyRunMs);
+  const patience = loops ? Patience.none : Patience.untilDeadline;
   switch (ended.reason) {
     case 'OOMKilled':
       return { code: TroubleCode.outOfMemory, message: `The container ${name} ran out of memory ${restartCount} times.`, patience };
     // The runtime could not even begin: no such command, no such user, a mount that fails.
     case 'StartError':
     case 'ContainerCannotRun':
-      return { code: TroubleCode.containerStartFailed, message: `The container ${name} can't be started.`, patience };
+      return {
+        code: TroubleCode.containerStartFailed,
+        message: `The container ${name} can't be started.`,
+        patience: loops ? Patience.ofFiles : Patience.untilDeadline,
+      };
     default: {
       const message = `The container ${name} ended ${restartCount} times, the last time with exit code ${ended.exitCode}.`;
       return { code: TroubleCode.crashLoop, message, patience };
@@ -112,7 +118,7 @@ export function isOnLostNode({ spec, status }: Pod): boolean {
   return (spec?.readinessGates ?? []).length === 0 && statusOf('Ready') === 'False' && statusOf('ContainersReady') === 'True';
 }
 
-export const nodeLost = (message: string): Trouble => ({ code: TroubleCode.nodeLost, message, patience: Patience.forever });
+export const nodeLost = (message: string): Trouble => ({ code: TroubleCode.nodeLost, message, patience: Patience.untilDeadline });
 
 /** Why a pod does not come up, or undefined when nothing speaks against waiting. */
 export function podTrouble(pod: Pod): Trouble | undefined {
@@ -129,4 +135,12 @@ export function podTrouble(pod: Pod): Trouble | undefined {
     return waitingTrouble(status) ?? crashTrouble(status, mayEnd) ?? [];
   });
   return troubles.find(({ patience }) => patience !== Patience.untilDeadline) ?? troubles[0] ?? schedulingTrouble(pod);
+}
+
+/** What the container that crashes has printed last, as far as its kubelet keeps it (`terminationMessagePolicy`); undefined for nothing. */
+export function lastOutputOf({ status }: Pod): string | undefined {
+  const crashed = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
+    ({ restartCount, state, lastState }) => (restartCount === 0 ? [] : (state?.terminated ?? lastState?.terminated ?? [])),
+  );
+  return crashed.find(({ exitCode, message = '' }) => exitCode !== 0 && message !== '')?.message;
 }

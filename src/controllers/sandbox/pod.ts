@@ -12,6 +12,9 @@ export const workspaceVolume = 'workspace';
 /** Where the agent keeps its own state on that volume, below the working directory. */
 export const agentStateFolder = '.agent';
 
+/** Name of the port that every pod declares for its agent. */
+const agentPortName = 'agent';
+
 /** A sandbox has one pod and one claim, both under its own name: two pods on one volume can't be. */
 export const podNameOf = (sandbox: Sandbox): string => sandbox.metadata.name;
 
@@ -33,8 +36,10 @@ function agentContainer(container: Container, sandbox: Sandbox, template: Sandbo
   return {
     ...container,
     workingDir: container.workingDir ?? workingDir,
+    // Of an agent that crashes, the kubelet keeps what it printed last: its pod goes when its start has failed.
+    terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeBy(({ name }) => name, container.env ?? [], needs.env),
-    ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [{ name: 'agent', containerPort: port }]),
+    ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [{ name: agentPortName, containerPort: port }]),
     volumeMounts: mergeBy(({ mountPath }) => mountPath, container.volumeMounts ?? [], [{ name: workspaceVolume, mountPath: workingDir }]),
     startupProbe: container.startupProbe ?? needs.startupProbe,
     readinessProbe: container.readinessProbe ?? needs.readinessProbe,
@@ -79,4 +84,18 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
       ]),
     },
   };
+}
+
+const agentPortIn = ({ ports }: Container): number | undefined => ports?.find(({ name }) => name === agentPortName)?.containerPort;
+
+/** The container that a pod was made with for its agent. A later edit of the template changes nothing about it. */
+export const agentContainerOfPod = ({ spec }: Pod): Container | undefined =>
+  spec?.containers.find((container) => agentPortIn(container) !== undefined) ??
+  spec?.containers.find(({ name }) => name === 'agent') ??
+  spec?.containers[0];
+
+/** The port that a pod was made with for its agent; undefined for a pod that declares none. */
+export function agentPortOfPod(pod: Pod): number | undefined {
+  const container = agentContainerOfPod(pod);
+  return container === undefined ? undefined : agentPortIn(container);
 }

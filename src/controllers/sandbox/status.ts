@@ -1,9 +1,11 @@
-import { setCondition, type Condition } from '../../resources/conditions.ts';
+import { findCondition, setCondition, type Condition } from '../../resources/conditions.ts';
 import {
   SandboxCondition,
   SandboxReason,
+  hasRun,
   hasStopToFinish,
   pausedUnseen,
+  resumeRequestOf,
   viewOfSandbox,
   type Sandbox,
   type SandboxState,
@@ -20,14 +22,14 @@ export interface SandboxProgress {
   /** The run of the agent's container that has been given its keys. */
   readonly containerID?: string | undefined;
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
+  /** A person has asked for it since it failed: the condition Failed goes. */
+  readonly recovered?: boolean;
   /** Whether it is meant to run. */
   readonly wanted: boolean;
   /** Absent: those that are stored. */
   readonly interrupted?: readonly string[];
   /** It is sure that it has no pod and gets none: its slot is free from here on. */
   readonly released?: boolean;
-  /** It waits for what is none of its doing: that time does not count as starting. */
-  readonly held?: boolean;
 }
 
 const condition = (
@@ -66,17 +68,26 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   if (failed !== undefined) {
     conditions = setCondition(conditions, condition(SandboxCondition.failed, true, failed.code, failed.message, generation), now);
   }
+  if (progress.recovered === true) conditions = conditions.filter(({ type }) => type !== SandboxCondition.failed);
+  // Requests to resume from before the failure do not take it back.
+  const resumeRequestSeen = failed === undefined ? old.resumeRequestSeen : resumeRequestOf(sandbox);
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
   const stops = !wanted && old.pausedAt === undefined;
-  const lastStop = stops ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
+  // A sandbox whose agent has never had its keys has had no run, so a pause before that explains no loss that comes later.
+  const lives = hasRun(sandbox);
+  const lastStop =
+    stops && lives ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
   // Kept until the next stop: however late somebody looks, it is known which runs the last one cut.
   const interrupted = stops ? [] : (progress.interrupted ?? old.interrupted ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  const lastOwnerStop = sandbox.spec.replicas === 0 || pausedUnseen(sandbox) ? (old.agentRuns ?? 0) : old.lastOwnerStop;
+  const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
+  const lastOwnerStop = ownerStops ? (old.agentRuns ?? 0) : old.lastOwnerStop;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentRuns = another || (connected && resumed) ? (old.agentRuns ?? 0) + 1 : old.agentRuns;
-  const starting = wanted && !ready && failed === undefined && progress.held !== true;
+  const starting = wanted && !ready && failed === undefined;
+  // Of a sandbox that has run, only the present reason counts: what keeps it now has not lasted since another one began.
+  const sameReason = !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
@@ -92,13 +103,13 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(agentRuns === undefined ? {} : { agentRuns }),
     ...(lastStop === undefined ? {} : { lastStop }),
     ...(lastOwnerStop === undefined ? {} : { lastOwnerStop }),
-    ...(starting ? { startingSince: old.startingSince ?? now } : {}),
+    ...(starting ? { startingSince: (sameReason ? old.startingSince : undefined) ?? now } : {}),
     ...(ready ? { activeSince: old.activeSince ?? now } : {}),
     // A pod that is lost and comes back does not make its sandbox younger; a pause does.
     ...(!ready && wanted && old.activeSince !== undefined ? { activeSince: old.activeSince } : {}),
     ...(wanted ? {} : { pausedAt: old.pausedAt ?? now }),
     ...(old.waitingSince === undefined ? {} : { waitingSince: old.waitingSince }),
-    ...(old.resumeRequestSeen === undefined ? {} : { resumeRequestSeen: old.resumeRequestSeen }),
+    ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
     conditions: [...conditions],
   };
   const { phase, reason: why, message: text } = viewOfSandbox({ ...sandbox, status });
@@ -110,6 +121,7 @@ export const runningProgress = { ready: true, reason: SandboxReason.running, mes
 export const unready = {
   unanswered: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to answer.' },
   stopping: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to stop what ran when it was paused.' },
+  recovered: { reason: SandboxReason.waitingForAdmission, message: 'Resumed after a failure. Waiting to be admitted.' },
   /** It has answered before, and what it does now is not known. */
   silent: {
     reason: SandboxReason.agentSilent,

@@ -30,18 +30,35 @@ export const TroubleCode = {
 } as const;
 export type TroubleCode = (typeof TroubleCode)[keyof typeof TroubleCode];
 
-/** When trouble that lasts ends the sandbox in ERROR. Until then it is told, and what was refused is tried again. */
+/** When a sandbox leaves STARTING for ERROR because of trouble. Until then the reason is shown, and refused creations are repeated. */
+const Ending = { atOnce: 'at-once', atDeadline: 'at-deadline', never: 'never' } as const;
+type Ending = (typeof Ending)[keyof typeof Ending];
+
+/**
+ * How trouble is judged. A first start has nothing to lose and a client that waits, so it ends at its deadline at the latest. A
+ * sandbox that has run has files and work: only what lasts until a person mends the sandbox or its template ends it.
+ */
 export const Patience = {
-  /** At once: waiting changes nothing. */
+  /** Each further attempt ends the same way and costs as much. */
   none: 'none',
-  /** At once where nothing is lost by it; one that has run before has files on its volume, and waits until its start deadline. */
+  /** Only another template helps. */
   ofFiles: 'of-files',
-  /** At the start deadline: the cause may go away. */
+  /** A first start need not wait for it; a sandbox that has run waits until the people who run the cluster have mended it. */
+  unlessRun: 'unless-run',
+  /** The cause may go away by itself. */
   untilDeadline: 'until-deadline',
-  /** Never once it has run, because its pod may run still, and it comes back by itself. On its first start, at the deadline. */
-  forever: 'forever',
+  /** The cause does not go away by itself, and whoever looks at it needs some minutes. */
+  lasting: 'lasting',
 } as const;
 export type Patience = (typeof Patience)[keyof typeof Patience];
+
+const endings: Readonly<Record<Patience, { readonly firstStart: Ending; readonly afterRun: Ending }>> = {
+  [Patience.none]: { firstStart: Ending.atOnce, afterRun: Ending.atOnce },
+  [Patience.ofFiles]: { firstStart: Ending.atOnce, afterRun: Ending.atDeadline },
+  [Patience.unlessRun]: { firstStart: Ending.atOnce, afterRun: Ending.never },
+  [Patience.untilDeadline]: { firstStart: Ending.atDeadline, afterRun: Ending.never },
+  [Patience.lasting]: { firstStart: Ending.atDeadline, afterRun: Ending.atDeadline },
+};
 
 export interface Trouble {
   readonly code: TroubleCode;
@@ -74,17 +91,11 @@ const refusals: ReadonlySet<string> = new Set([
 ]);
 /** Whether it is about something that could not be created, which no object tells of afterwards. */
 export const isRefusalCode = (reason: string): reason is TroubleCode => refusals.has(reason);
+export const patienceOfRefusal = (code: TroubleCode): Patience =>
+  code === TroubleCode.templateInvalid ? Patience.ofFiles : Patience.untilDeadline;
 
 /** Whether the sandbox has to be given up. */
 export function isOver(patience: Patience, { hasRun, overdue }: { readonly hasRun: boolean; readonly overdue: boolean }): boolean {
-  switch (patience) {
-    case Patience.none:
-      return true;
-    case Patience.ofFiles:
-      return overdue || !hasRun;
-    case Patience.untilDeadline:
-      return overdue;
-    case Patience.forever:
-      return overdue && !hasRun;
-  }
+  const ending = hasRun ? endings[patience].afterRun : endings[patience].firstStart;
+  return ending === Ending.atOnce || (ending === Ending.atDeadline && overdue);
 }

@@ -1,7 +1,26 @@
 import { isoTime } from '../../kube/clock.ts';
 import { isConflict } from '../../kube/errors.ts';
-import { resumeRequestedAnnotation, runRequestedAnnotation, sandboxes } from '../../resources/sandbox.ts';
+import { conversations, startStatusOf } from '../../resources/conversation.ts';
+import {
+  hasRun,
+  resumeRequestedAnnotation,
+  runRequestedAnnotation,
+  sandboxes,
+  viewOfSandbox,
+  type Sandbox,
+} from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
+
+/**
+ * Whether a sandbox that is in ERROR comes back when a person asks for it: one that has run, unless the start of the conversation
+ * that it was made for has failed. Of sandboxes in another phase this says nothing.
+ */
+export function comesBackFromError({ records }: Pick<Services, 'records'>, sandbox: Sandbox): boolean {
+  if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
+  const maker = sandbox.metadata.ownerReferences?.find(({ kind, controller }) => kind === conversations.kind && controller === true);
+  const made = records.cachedConversation(maker?.name);
+  return made === undefined || made.metadata.uid !== maker?.uid || startStatusOf(made) !== 'ERROR';
+}
 
 /**
  * Says that a person wants the sandbox to run. The annotation is for the one that the quota or its idleness had paused: its

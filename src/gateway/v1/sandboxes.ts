@@ -1,4 +1,5 @@
 import { TransportError } from '../../kube/errors.ts';
+import type { SandboxStatus } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid, ownSandboxName } from '../../resources/ids.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
@@ -13,7 +14,7 @@ import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
 import { idQuery, pageQuery, resumeRequestSchema, sandboxParams, sandboxStartQuery } from './schemas.ts';
 import { refuseOverQuota } from './quota.ts';
-import { requestResume, requestRun } from './resume.ts';
+import { comesBackFromError, requestResume, requestRun } from './resume.ts';
 
 const base = '/api/v1/sandboxes';
 const tag = 'sandboxes';
@@ -81,7 +82,9 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     answers: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict'],
     handle: async ({ owner, params, about }) => {
-      const { name, namespace } = await changeable(services, owner, params.id, about);
+      const sandbox = await changeable(services, owner, params.id, about);
+      refuseIn(sandbox, ['ERROR', 'MISSING']);
+      const { name, namespace } = sandbox.metadata;
       // Written also where the cache shows it paused: the cache may not know of a resume yet.
       await services.client.mergePatch(sandboxes, namespace, name, { spec: { replicas: 0 } });
       await services.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
@@ -99,8 +102,11 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     answers: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict', 'quota-exceeded'],
     handle: async ({ owner, params, body, about }) => {
-      const { name, namespace } = await changeable(services, owner, params.id, about);
-      if (viewOfSandbox(services.records.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
+      const sandbox = await changeable(services, owner, params.id, about);
+      const isFailed = comesBackFromError(services, sandbox);
+      refuseIn(sandbox, isFailed ? ['MISSING'] : ['ERROR', 'MISSING']);
+      const { name, namespace } = sandbox.metadata;
+      if (isFailed || viewOfSandbox(services.records.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
       await (body.run === true ? requestRun : requestResume)(services, namespace, name);
       return success;
     },
@@ -124,14 +130,18 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
   }),
 ];
 
-/** The sandbox to pause or resume: 404 when it is not the owner's, 409 when it is past that. */
-async function changeable({ records }: Services, owner: string, id: string, about: (target: string) => void) {
+/** The sandbox to pause or resume: 404 when it is not the owner's. */
+async function changeable({ records }: Services, owner: string, id: string, about: (target: string) => void): Promise<Sandbox> {
   const sandbox = await records.sandbox(owner, id);
   if (sandbox === undefined) throw notFound('sandbox');
   about(`sandbox/${sandbox.metadata.name}`);
+  return sandbox;
+}
+
+/** Throws 409 for a sandbox in one of these phases. */
+function refuseIn(sandbox: Sandbox, phases: readonly SandboxStatus[]): void {
   const { phase } = viewOfSandbox(sandbox);
-  if (phase === 'ERROR' || phase === 'MISSING') throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
-  return sandbox.metadata;
+  if (phases.includes(phase)) throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
 }
 
 async function startSandbox(services: Services, owner: string, specId: string | undefined): Promise<Sandbox> {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { conversations, sandboxStatuses, type Conversation } from '../../resources/conversation.ts';
+import { conversations, sandboxStatuses, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import { newUuid, uuidOf } from '../../resources/ids.ts';
 import { sandboxes } from '../../resources/sandbox.ts';
 import { keyRoute, type Route } from '../app/route.ts';
@@ -11,7 +11,7 @@ import { sandboxViewOf } from '../views/conversation.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import { isTooLarge, maxQueuedBytes, queueMessage } from './message-queue.ts';
 import { refuseOverQuota } from './quota.ts';
-import { requestResume } from './resume.ts';
+import { comesBackFromError, requestResume } from './resume.ts';
 import { conversationParams, messageOf, sendMessageSchema } from './schemas.ts';
 
 /** An agent between two tool calls takes a message in milliseconds. One that is busy for longer gets it later. */
@@ -49,9 +49,12 @@ export const sendMessageRoute = (services: Services): Route =>
       const sandboxName = conversation.status?.sandboxName;
       const sandbox = sandboxName === undefined ? undefined : await findStored(client, sandboxes, namespace, sandboxName);
       const { phase } = sandboxViewOf(conversation, sandbox);
-      if (phase === 'ERROR' || phase === 'MISSING') throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
+      const isFailed =
+        phase === 'ERROR' && startStatusOf(conversation) === 'READY' && sandbox !== undefined && comesBackFromError(services, sandbox);
+      if ((phase === 'ERROR' && !isFailed) || phase === 'MISSING') throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
       // First: a message that is stored is never left behind in a sandbox that nobody wakes.
-      if (phase === 'PAUSED') await resume(services, owner, conversation);
+      const isWoken = phase === 'PAUSED' || isFailed;
+      if (isWoken) await resume(services, owner, conversation);
       const key = headers['idempotency-key'];
       const id = key === undefined ? newUuid(clock.now(), random) : uuidOf(`message/${owner}/${name}/${key}`);
       const { number } = await queueMessage(client, conversation, id, message);
@@ -60,7 +63,7 @@ export const sendMessageRoute = (services: Services): Route =>
       const told = isTold(records.cachedConversation(name));
       return told
         ? { json: { success: true, sandbox_status: 'RUNNING', queued: false } }
-        : { status: 202, json: { success: true, sandbox_status: phase === 'PAUSED' ? 'STARTING' : phase, queued: true } };
+        : { status: 202, json: { success: true, sandbox_status: isWoken ? 'STARTING' : phase, queued: true } };
     },
   });
 

@@ -13,7 +13,7 @@ import { chosenIdAnnotation } from '../views/start-request.ts';
 import { compact } from './compact.ts';
 import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from './quota.ts';
-import { requestResume } from './resume.ts';
+import { comesBackFromError, requestResume } from './resume.ts';
 import { messageOf, type StartRequest } from './schemas.ts';
 
 /** SHA-256 of the request that made a conversation: tells whether the same start is asked for again. */
@@ -39,10 +39,13 @@ interface References {
   readonly sandboxName: string | undefined;
   /** The sandbox is paused; without a resume the start would wait for ever. */
   readonly paused: boolean;
+  /** The sandbox has failed, and comes back when it is asked for. */
+  readonly failed: boolean;
   readonly parent: string | undefined;
 }
 
-async function resolve({ records, templateName }: Services, owner: string, request: StartRequest): Promise<References> {
+async function resolve(services: Services, owner: string, request: StartRequest): Promise<References> {
+  const { records, templateName } = services;
   const { sandbox_id: sandboxId, sandbox_spec_id: specId, parent_conversation_id: parentId } = request;
   const [sandbox, template, parent] = await Promise.all([
     sandboxId === undefined ? undefined : records.sandbox(owner, sandboxId),
@@ -51,16 +54,18 @@ async function resolve({ records, templateName }: Services, owner: string, reque
   ]);
   if (specId !== undefined && template === undefined) throw notFound('sandbox spec');
   if (parentId !== undefined && parent === undefined) throw notFound('parent conversation');
+  const failed = sandbox !== undefined && comesBackFromError(services, sandbox);
   if (sandboxId !== undefined) {
     if (sandbox === undefined) throw notFound('sandbox');
     const { phase } = viewOfSandbox(sandbox);
-    if (phase === 'ERROR' || phase === 'MISSING')
+    if ((phase === 'ERROR' && !failed) || phase === 'MISSING')
       throw new ProblemError('wrong-state', `The sandbox is in ${phase} and takes no conversation.`);
   }
   return {
     templateName: sandbox?.spec.templateName ?? template?.metadata.name ?? templateName,
     sandboxName: sandbox?.metadata.name,
     paused: sandbox !== undefined && viewOfSandbox(sandbox).phase === 'PAUSED',
+    failed,
     parent: parent?.metadata.name,
   };
 }
@@ -136,7 +141,7 @@ export async function startConversation(
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
-  if (references.sandboxName === undefined || references.paused) refuseOverQuota(services, owner);
+  if (references.sandboxName === undefined || references.paused || references.failed) refuseOverQuota(services, owner);
   await refuseWithoutAccess(services, owner, request);
   const spec = specOf(owner, request, references);
   const object: NewObject<Conversation> = {
@@ -149,6 +154,8 @@ export async function startConversation(
     },
     spec,
   };
+  // First: a start that finds its sandbox in ERROR is over.
+  if (references.failed && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
   let created: Conversation;
   try {
     created = await client.create(conversations, object);

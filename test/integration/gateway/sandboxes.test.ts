@@ -1,3 +1,4 @@
+import { ownerReferenceTo } from '../../../src/resources/object.ts';
 import { isRunRequested, resumeRequestedAnnotation, sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { newUuid } from '../../../src/resources/ids.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
@@ -152,6 +153,24 @@ describe('sandboxes', () => {
     const { metadata } = await add(status);
     expect(await gateway.post(`${base}/${metadata.name}/pause`)).toMatchObject({ status: expected });
     expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({ status: expected });
+  });
+
+  it('one that has failed after it had run is resumed, and is STARTING as soon as that is stored', async () => {
+    const { metadata } = await add({ ...failed, lastContainerID: 'process://1' });
+    expect(await gateway.post(`${base}/${metadata.name}/pause`)).toMatchObject({ status: 409 });
+    expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({ status: 200, json: { success: true } });
+    expect((await gateway.get(`${base}?id=${metadata.name}`)).json).toMatchObject([{ status: 'STARTING' }]);
+  });
+
+  it('one that was made for a start that has failed is not resumed', async () => {
+    const conversation = await gateway.addConversation(newUuid(Date.now()), {
+      status: { start: { status: 'ERROR', transitions: [], errorCode: 'BranchNotFound', error: 'No such branch.' } },
+    });
+    const { metadata } = await add({ ...failed, lastContainerID: 'process://1' });
+    const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];
+    const owned = await gateway.client.mergePatch(sandboxes, namespace, metadata.name, { metadata: { ownerReferences } });
+    await gateway.seen(gateway.caches.sandboxes, owned);
+    expect(await gateway.post(`${base}/${metadata.name}/resume`)).toMatchObject({ status: 409, json: { code: 'wrong-state' } });
   });
 
   it('are gone when deleted', async () => {

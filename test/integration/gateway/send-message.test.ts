@@ -15,6 +15,7 @@ const running: SandboxState = { conditions: [is('Admitted', 'True', 'Admitted'),
 const starting: SandboxState = { conditions: [is('Admitted', 'True', 'Admitted')] };
 const pausedByQuota: SandboxState = { conditions: [is('Admitted', 'False', 'Quota')] };
 const failed: SandboxState = { conditions: [is('Failed', 'True', 'CrashLoop')] };
+const lived: SandboxState = { ...failed, lastContainerID: 'process://1' };
 
 describe('sending a message', () => {
   let gateway: TestGateway;
@@ -80,16 +81,18 @@ describe('sending a message', () => {
     ],
     ['that the quota has paused', { status: pausedByQuota }, 'READY', { status: 202, json: { sandbox_status: 'STARTING', queued: true } }],
     ['that is starting', { status: starting }, 'WAITING_FOR_SANDBOX', { status: 202, json: { sandbox_status: 'STARTING', queued: true } }],
-    ['that has failed', { status: failed }, 'READY', { status: 409, json: { code: 'wrong-state' } }],
+    ['that has failed in its first start', { status: failed }, 'READY', { status: 409, json: { code: 'wrong-state' } }],
+    ['that has failed after it had run', { status: lived }, 'READY', { status: 202, json: { sandbox_status: 'STARTING', queued: true } }],
+    ['that has failed, as has the start', { status: lived }, 'ERROR', { status: 409, json: { code: 'wrong-state' } }],
     ['whose start has failed', { status: running }, 'ERROR', { status: 409, json: { code: 'wrong-state' } }],
   ])('to a sandbox %s', async (_case, sandbox, start, expected) => {
     const id = await add(sandbox, start);
     const before = (await stored(id)).metadata.resourceVersion;
     expect(await send(id, message('Go on'))).toMatchObject(expected);
-    const isPaused = sandbox?.replicas === 0 || sandbox?.status === pausedByQuota;
+    const isWoken = sandbox?.replicas === 0 || sandbox?.status === pausedByQuota || (sandbox?.status === lived && start === 'READY');
     const { spec, metadata } = await gateway.client.get(sandboxes, namespace, `sbx-${id}`);
-    expect(metadata.annotations?.[resumeRequestedAnnotation] !== undefined).toBe(isPaused);
-    if (isPaused) expect(spec.replicas).toBe(1);
+    expect(metadata.annotations?.[resumeRequestedAnnotation] !== undefined).toBe(isWoken);
+    if (isWoken) expect(spec.replicas).toBe(1);
     if ((expected as { status: number }).status === 409) expect((await stored(id)).metadata.resourceVersion).toBe(before);
     else expect(await queue(id)).toEqual(['1 Go on']);
   });

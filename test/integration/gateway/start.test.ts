@@ -1,6 +1,7 @@
 import { TransportError } from '../../../src/kube/errors.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { conversationIdOfStartTask, dashedUuid, newUuid } from '../../../src/resources/ids.ts';
+import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 
 const path = '/api/v1/app-conversations';
@@ -243,6 +244,29 @@ describe('starting a conversation', () => {
       await gateway.addSandbox('sbx-joined');
       const answer = await start({ ...hello, sandbox_id: 'sbx-joined' });
       expect((await stored(answer)).spec).toMatchObject({ sandboxName: 'sbx-joined', templateName: 'default' });
+    });
+
+    it('resumes a sandbox that has failed after it had run, before its operator sees the start', async () => {
+      const is = {
+        type: 'Failed',
+        status: 'True' as const,
+        reason: 'CrashLoop',
+        message: 'It crashes.',
+        lastTransitionTime: '2026-01-01T00:00:00Z',
+      };
+      await gateway.addSandbox('sbx-crashed', { status: { lastContainerID: 'process://1', conditions: [is] } });
+      const { client } = gateway;
+      const create = client.create.bind(client);
+      const seen: (string | undefined)[] = [];
+      Object.assign(client, {
+        create: async (...parameters: Parameters<typeof create>) => {
+          seen.push(viewOfSandbox(await client.get(sandboxes, namespace, 'sbx-crashed')).phase);
+          return create(...parameters);
+        },
+      });
+      expect(await start({ ...hello, sandbox_id: 'sbx-crashed' })).toMatchObject({ status: 200 });
+      Object.assign(client, { create });
+      expect(seen).toEqual(['STARTING']);
     });
 
     it.each<[string, object, number]>([

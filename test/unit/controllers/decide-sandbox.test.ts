@@ -12,6 +12,7 @@ import {
   later,
   noon,
   noonMs,
+  type SandboxWish,
 } from '../../support/builders.ts';
 
 const starting = aSandbox({ status: { conditions: [admitted], startingSince: noon } });
@@ -25,7 +26,11 @@ const waitingPod = (sandbox: Sandbox, reason: string, restartCount = 0) =>
 
 const decide = (observed: Partial<ObservedSandbox>): SandboxStep => {
   const sandbox = observed.sandbox ?? starting;
-  return decideSandbox({ template: aTemplate(), claim: aClaim(sandbox), pod: undefined, now: noonMs + 1000, ...observed, sandbox });
+  const { now = noonMs + 1000 } = observed;
+  const { startingSince } = sandbox.status ?? {};
+  const startingForMs = startingSince === undefined ? 0 : now - Date.parse(startingSince);
+  const found = { template: aTemplate(), claim: aClaim(sandbox), pod: undefined, startingForMs, replaceInMs: 0 };
+  return decideSandbox({ ...found, ...observed, now, sandbox });
 };
 
 describe('a sandbox that is meant to run', () => {
@@ -121,11 +126,6 @@ describe('a sandbox with files', () => {
       { kind: 'wait', reason: 'ImagePullFailed' },
     ],
     [
-      'is at its deadline',
-      { sandbox: ran, pod: waitingPod(ran, 'ImagePullBackOff'), now: overdue },
-      { kind: 'fail', code: 'ImagePullFailed' },
-    ],
-    [
       'is given up at once in a crash loop',
       { sandbox: ran, pod: waitingPod(ran, 'CrashLoopBackOff', 3) },
       { kind: 'fail', code: 'CrashLoop' },
@@ -134,12 +134,12 @@ describe('a sandbox with files', () => {
     [
       'waits for its node, however long',
       { sandbox: ran, pod: aPod(ran, lostNode), now: noonMs + 3_600_000 },
-      { kind: 'wait', reason: 'NodeLost', held: true },
+      { kind: 'wait', reason: 'NodeLost' },
     ],
     [
       'waits for a pod that does not end, however long',
       { sandbox: ran, pod: endsAt(ran, noon), now: noonMs + 3_600_000 },
-      { kind: 'wait', reason: 'NodeLost', held: true },
+      { kind: 'wait', reason: 'NodeLost' },
     ],
     [
       'tells that its pod was deleted while it was in use',
@@ -160,6 +160,93 @@ describe('a sandbox with files', () => {
   ];
   it.each(cases)('%s', (_sentence, observed, expected) => {
     expect(decide(observed)).toMatchObject(expected);
+  });
+});
+
+describe('a sandbox that has run', () => {
+  const dayLater = noonMs + 24 * 3_600_000;
+  /** One that has shown this reason since noon. */
+  const showing = (reason: string) =>
+    aSandbox({ status: { ...ran.status, conditions: [admitted, condition('Ready', 'False', reason)], startingSince: noon } });
+  const unschedulable = { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }] };
+  const attaching = {
+    phase: 'Pending',
+    conditions: [
+      { type: 'PodScheduled', status: 'True' },
+      { type: 'PodReadyToStartContainers', status: 'False' },
+    ],
+    containerStatuses: [aContainer({ state: { waiting: { reason: 'ContainerCreating' } } })],
+  };
+  const configError = (message: string) =>
+    aPod(ran, {
+      phase: 'Pending',
+      containerStatuses: [aContainer({ state: { waiting: { reason: 'CreateContainerConfigError', message } } })],
+    });
+
+  it.each<[string, string, Partial<ObservedSandbox>]>([
+    ['room on the nodes', 'Unschedulable', { pod: aPod(ran, unschedulable) }],
+    ['the image registry', 'ImagePullFailed', { pod: waitingPod(ran, 'ImagePullBackOff') }],
+    ['the attachment of its volume', 'WaitingForPod', { pod: aPod(ran, attaching) }],
+    ['a lost node', 'NodeLost', { pod: aPod(ran, lostNode) }],
+    ['a Secret', 'ContainerConfigError', { pod: configError('secret "llm" not found') }],
+    ['an agent that does not answer', 'WaitingForAgent', { pod: aRunningPod(ran, 'process://2') }],
+    ['a pod of somebody else', 'WaitingForPod', { pod: aPod(ran, {}, { foreign: true }) }],
+    [
+      'a claim of somebody else',
+      'VolumeNameTaken',
+      { claim: { ...aClaim(ran), metadata: { ...aClaim(ran).metadata, ownerReferences: [] } } },
+    ],
+    [
+      'a claim on its way out',
+      'WaitingForVolume',
+      { claim: { ...aClaim(ran), metadata: { ...aClaim(ran).metadata, deletionTimestamp: noon } } },
+    ],
+    ...[
+      'ResourceQuotaExceeded',
+      'ResourcesNotSpecified',
+      'LimitRangeViolated',
+      'PodSecurityViolated',
+      'AdmissionDenied',
+      'AdmissionUnavailable',
+      'PermissionDenied',
+      'NamespaceTerminating',
+      'ReferenceNotFound',
+      'CreationForbidden',
+    ].map((code): [string, string, Partial<ObservedSandbox>] => [`what was refused with ${code}`, code, {}]),
+  ])('waits for %s without a deadline', (_sentence, reason, observed) => {
+    for (const now of [noonMs + 119_000, overdue, dayLater]) {
+      const step = decide({ sandbox: showing(reason), now, ...observed });
+      expect(step.kind).not.toBe('fail');
+      expect('requeueAfterMs' in step ? step.requeueAfterMs : 1).toBeGreaterThan(0);
+    }
+  });
+
+  it.each<[string, string, Partial<ObservedSandbox>]>([
+    ['without its template', 'TemplateNotFound', { template: undefined }],
+    ['with a template that makes no valid pod', 'TemplateInvalid', {}],
+    [
+      'with an image that runs as root',
+      'ContainerConfigError',
+      { pod: configError('container has runAsNonRoot and image will run as root') },
+    ],
+    ['with an image name that is none', 'ImagePullFailed', { pod: waitingPod(ran, 'InvalidImageName') }],
+    ['with a command that can not be started', 'ContainerStartFailed', { pod: waitingPod(ran, 'RunContainerError', 3) }],
+    ['without its volume', 'VolumeLost', { claim: { ...aClaim(ran), status: { phase: 'Lost' } }, pod: aPod(ran, { phase: 'Pending' }) }],
+  ])('is in ERROR %s once that has lasted as long as a start may take', (_sentence, code, observed) => {
+    // Of a template that is not there, nothing but the default is known.
+    const deadline = noonMs + ('template' in observed ? 300_000 : 120_000);
+    expect(decide({ sandbox: showing(code), now: deadline - 1, ...observed }).kind).not.toBe('fail');
+    expect(decide({ sandbox: showing(code), now: deadline, ...observed })).toMatchObject({ kind: 'fail', code });
+    // Something else has kept it until now.
+    if (code !== 'TemplateInvalid') expect(decide({ sandbox: showing('Unschedulable'), now: deadline, ...observed }).kind).toBe('wait');
+  });
+
+  it('is told when a node has not set up its volume', () => {
+    const pod = aPod(ran, attaching);
+    const claim = { ...aClaim(ran), status: { phase: 'Bound' } };
+    expect(decide({ sandbox: ran, claim, pod, now: noonMs + 30_000 })).toMatchObject({
+      message: 'Waiting for its pod to start: its node could not set up its volumes or its network.',
+    });
   });
 });
 
@@ -194,12 +281,12 @@ describe('a first start', () => {
     ],
     [
       'leaves a node that refuses its pod a moment',
-      { pod: aPod(starting, { phase: 'Failed', reason: 'OutOfcpu' }) },
+      { pod: aPod(starting, { phase: 'Failed', reason: 'OutOfcpu' }), replaceInMs: 4_000 },
       { kind: 'wait', reason: 'PodLost', requeueAfterMs: 4_000 },
     ],
     [
       'then gets another pod',
-      { pod: aPod(starting, { phase: 'Failed', reason: 'OutOfcpu' }), now: noonMs + 5_000 },
+      { pod: aPod(starting, { phase: 'Failed', reason: 'OutOfcpu' }) },
       { kind: 'replace-pod', reason: 'PodLost', message: 'The pod ended (OutOfcpu).' },
     ],
     [
@@ -308,9 +395,39 @@ describe('a sandbox that is not meant to run', () => {
     ['is stopped when its pod is gone', { sandbox: paused }, { kind: 'stopped' }],
     ['leaves a pod of somebody else alone', { sandbox: paused, pod: aPod(paused, {}, { foreign: true }) }, { kind: 'stopped' }],
     ['gives its pod up once it has failed', { sandbox: failed, pod: aRunningPod(failed) }, { kind: 'stop-agent' }],
-    ['stays failed, whatever time it is', { sandbox: failed, now: Date.parse(later(1e9)) }, { kind: 'stopped' }],
+    ['stays failed, whatever time it is', { sandbox: failed, claim: undefined, now: Date.parse(later(1e9)) }, { kind: 'stopped' }],
   ];
   it.each(cases)('%s', (_sentence, observed, expected) => {
     expect(decide(observed)).toMatchObject(expected);
+  });
+});
+
+describe('a sandbox that has failed', () => {
+  const hasFailed = condition('Failed', 'True', 'CrashLoop');
+  const lost = (more: SandboxWish['status'] = {}, replicas: 0 | 1 = 1) =>
+    aSandbox({ replicas, status: { conditions: [admitted, { ...hasFailed, observedGeneration: 1 }], replicas: 0, ...more } });
+  const asked = (sandbox: Sandbox, generation = 1): Sandbox => ({
+    ...sandbox,
+    metadata: { ...sandbox.metadata, generation, annotations: { 'conversation-operator.dev/resume-requested-at': later(1_000) } },
+  });
+  const lived = { lastContainerID: 'process://1' };
+
+  it.each<[string, Sandbox, SandboxStep['kind']]>([
+    ['stays failed while nobody asks for it', lost(lived), 'stopped'],
+    ['tries again when it is asked for', asked(lost(lived)), 'recover'],
+    ['tries again when it was turned off and on', { ...asked(lost(lived), 3) }, 'recover'],
+    ['does not when it was turned off', asked(lost(lived, 0), 2), 'stopped'],
+    ['does not for what was asked before', asked(lost({ ...lived, resumeRequestSeen: later(1_000) })), 'stopped'],
+    ['does not before its slot is given back', asked(lost({ ...lived, replicas: 1 })), 'stopped'],
+    ['loses the volume of a start that has come to nothing', lost(), 'delete-claim'],
+    ['does not come back from a start that has come to nothing', asked(lost(), 3), 'delete-claim'],
+  ])('%s', (_sentence, sandbox, kind) => {
+    expect(decide({ sandbox }).kind).toBe(kind);
+  });
+
+  it('keeps a volume that is retained, and takes none twice', () => {
+    const claim = aClaim(lost());
+    expect(decide({ sandbox: lost(), claim: { ...claim, metadata: { ...claim.metadata, ownerReferences: [] } } }).kind).toBe('stopped');
+    expect(decide({ sandbox: lost(), claim: { ...claim, metadata: { ...claim.metadata, deletionTimestamp: noon } } }).kind).toBe('stopped');
   });
 });

@@ -69,13 +69,51 @@ describe('when the sandbox goes away', () => {
     ],
     ['what was finished stays so', { executionStatus: 'finished' }, view('MISSING', 'Deleted'), [], { executionStatus: 'finished' }],
     [
-      'a run is over when its sandbox has failed',
+      'a run stands when its sandbox has failed, and is remembered for when that is resumed',
       { executionStatus: 'running' },
-      view('ERROR', 'NodeLost'),
+      view('ERROR', 'CrashLoop'),
       [],
-      { executionStatus: 'error', executionDetail: expect.stringContaining('Its sandbox has failed') as string },
+      {
+        executionStatus: 'error',
+        executionDetail: expect.stringContaining('Its sandbox has failed') as string,
+        interruption: { reason: 'Loss', time: noon },
+      },
     ],
-    ['one that was cut before that does not go on', interruptedBy('Loss'), view('ERROR', 'NodeLost'), [], { executionStatus: 'error' }],
+    [
+      'so is one that was cut before that',
+      interruptedBy('Loss'),
+      view('ERROR', 'CrashLoop'),
+      [],
+      { executionStatus: 'error', interruption: { reason: 'Loss', time: noon } },
+    ],
+    [
+      'what was given up before stays so',
+      { ...interruptedBy('Loss'), executionStatus: 'stuck', interruption: { reason: 'Stalled', time: noon, givenUp: 'Stalled' } },
+      view('ERROR', 'CrashLoop'),
+      [],
+      { executionStatus: 'stuck', interruption: { reason: 'Stalled', time: noon, givenUp: 'Stalled' } },
+    ],
+    [
+      'a question is over when its sandbox has failed',
+      { executionStatus: 'waiting_for_confirmation' },
+      view('ERROR', 'CrashLoop'),
+      [],
+      { executionStatus: 'error' },
+    ],
+    [
+      'a run whose sandbox had failed is paused again once that is resumed',
+      { ...interruptedBy('Loss'), executionStatus: 'error', executionDetail: 'Its sandbox has failed.' },
+      view('STARTING', 'WaitingForPod'),
+      [],
+      { executionStatus: 'paused', executionDetail: expect.stringContaining('goes on by itself') as string },
+    ],
+    [
+      'a run that failed by itself stays so when its sandbox is resumed',
+      { executionStatus: 'error', executionDetail: 'LLMAuthenticationError' },
+      view('STARTING', 'WaitingForPod'),
+      [],
+      { executionStatus: 'error', executionDetail: 'LLMAuthenticationError' },
+    ],
   ];
   it.each(cases)('%s', (_sentence, status, seen, interrupted, expected) => {
     const stop = interrupted.length === 0 ? {} : { interrupted, lastStop: { reason: 'Quota', agentRuns: 1 } };
@@ -197,6 +235,14 @@ describe('when the agent is there', () => {
     const { status } = withAgentState(interruptedBy('User'), agentSays('running'), 2, noonMs + 1000, { activeSince: noon });
     expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
     expect(withAgentState(status, agentSays('running'), 2, noonMs + 2000, { activeSince: noon }).status).not.toHaveProperty('interruption');
+  });
+
+  it('believes its agent where the clock was ahead when it was told to go on, or came back', () => {
+    const continued = { ...interruptedBy('Loss', later(60_000)), executionStatus: 'running' as const };
+    expect(withAgentState(continued, agentSays('paused'), 1, noonMs).status.executionStatus).toBe('paused');
+    expect(
+      withAgentState(interruptedBy('Quota'), agentSays('running'), 2, noonMs, { activeSince: later(60_000) }).status.executionStatus,
+    ).toBe('running');
   });
 
   it('remembers that it has told the agent to go on', () => {

@@ -29,7 +29,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'Back-off pulling image "agent:1": ErrImagePull: failed to pull and unpack image "docker.io/library/agent:1": failed to resolve reference "docker.io/library/agent:1": docker.io/library/agent:1: not found',
     ),
     'ImagePullFailed',
-    'of-files',
+    'unless-run',
     'The image agent:1 can',
   ],
   [
@@ -39,13 +39,13 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'Back-off pulling image "agent:1": ErrImagePull: pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed',
     ),
     'ImagePullFailed',
-    'of-files',
+    'unless-run',
   ],
   [
     'a kubelet before 1.32, which does not say why',
     waiting('ImagePullBackOff', 'Back-off pulling image "agent:1"'),
     'ImagePullFailed',
-    'of-files',
+    'unless-run',
   ],
   ['a pull that has failed once', waiting('ErrImagePull', 'rpc error: code = NotFound desc = …'), 'ImagePullFailed', 'until-deadline'],
   [
@@ -91,26 +91,26 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
     'an image that is to be there, and is not',
     waiting('ErrImageNeverPull', 'Container image "agent:1" is not present with pull policy of Never'),
     'ImagePullFailed',
-    'of-files',
+    'unless-run',
   ],
   [
     'an image without the signature it needs',
     waiting('SignatureValidationFailed', 'image pull failed for agent:1 because the signature validation failed'),
     'ImagePullFailed',
-    'of-files',
+    'unless-run',
   ],
   [
     'a Secret that does not exist',
     waiting('CreateContainerConfigError', 'secret "llm" not found'),
     'ContainerConfigError',
-    'of-files',
+    'unless-run',
     'Secret, ConfigMap or key',
   ],
   [
     'a key that its ConfigMap lacks',
     waiting('CreateContainerConfigError', "couldn't find key url in ConfigMap default/llm"),
     'ContainerConfigError',
-    'of-files',
+    'unless-run',
   ],
   [
     'a kubelet whose cache was behind',
@@ -159,7 +159,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       message: 'failed to create containerd task: runc create failed: exec: "agent-server": executable file not found in $PATH: unknown',
     }),
     'ContainerStartFailed',
-    'none',
+    'of-files',
   ],
   ['a first crash', crashing(1, { exitCode: 1, reason: 'Error' }), 'CrashLoop', 'until-deadline', 'exit code 1'],
   ['a crash loop', crashing(3, { exitCode: 2, reason: 'Error' }), 'CrashLoop', 'none', 'exit code 2'],
@@ -260,7 +260,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       containerStatuses: [aContainer({ ready: true, state: { running: {} } })],
     },
     'NodeLost',
-    'forever',
+    'until-deadline',
   ],
 ];
 

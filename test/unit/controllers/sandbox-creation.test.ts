@@ -1,17 +1,10 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
-import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
-import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import type { EventDetails } from '../../../src/kube/events.ts';
-import { IndexedStore } from '../../../src/kube/store.ts';
-import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../../src/resources/core.ts';
+import { persistentVolumeClaims, pods } from '../../../src/resources/core.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
-import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
-import { aSandbox, aTemplate, admitted, noonMs } from '../../support/builders.ts';
-import { FakeKubeClient } from '../../support/fake-kube-client.ts';
+import { aSandbox, aTemplate, admitted } from '../../support/builders.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
+import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
 const quotaFull = new ApiError(403, {
   reason: 'Forbidden',
@@ -23,41 +16,31 @@ const invalid = new ApiError(422, {
   details: { causes: [{ field: 'spec.containers[0].image', message: 'Required value' }] },
 });
 
-/** A sandbox's reconciler over a cluster that says what the test wants; its caches show what is stored. */
+/** A sandbox's controller over a cluster that says what the test wants. */
 class Bench {
-  readonly client = new FakeKubeClient();
-  readonly clock = new VirtualClock(noonMs);
-  readonly events: (EventDetails & { readonly about: string })[] = [];
+  readonly scene: SandboxScene;
   readonly log = recordingLogger();
   readonly agent = new OpenHandsClient({});
-  readonly templates = new IndexedStore<SandboxTemplate>();
 
   constructor(sandbox: Sandbox) {
+    this.scene = new SandboxScene({ agent: this.agent, logger: this.log.logger });
     this.client.put(sandboxes, sandbox);
-    this.templates.set(aTemplate());
+  }
+
+  get client() {
+    return this.scene.client;
+  }
+
+  get clock() {
+    return this.scene.clock;
+  }
+
+  get events() {
+    return this.scene.events;
   }
 
   async reconcile(): Promise<number | undefined> {
-    const { client, clock, agent, templates } = this;
-    const cached = async <T extends Sandbox | Pod | PersistentVolumeClaim>(resource: Parameters<typeof client.list<T>>[0]) => {
-      const store = new IndexedStore<T>();
-      for (const object of (await client.list(resource)).items) store.set(object);
-      return store;
-    };
-    const stores = {
-      sandboxes: await cached<Sandbox>(sandboxes),
-      pods: await cached<Pod>(pods),
-      claims: await cached<PersistentVolumeClaim>(persistentVolumeClaims),
-      templates,
-    };
-    const reconciler = new SandboxReconciler({
-      ...{ client, stores, agent, clock, logger: this.log.logger },
-      keys: new SandboxKeys([Buffer.alloc(32, 1)]),
-      podCreations: new PodCreations(clock),
-      events: { record: (object, event) => this.events.push({ ...event, about: object.kind }) },
-    });
-    const result = await reconciler.reconcile({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
-    return result?.requeueAfterMs;
+    return (await this.scene.reconcile()).requeueAfterMs;
   }
 
   refuse(plural: string, error: Error | undefined): void {
@@ -85,7 +68,7 @@ it("tells a refusal at once, in words for its owner, with the server's own in th
   const message = "The namespace's resource quota team-a has no room for the pod: pods.";
   expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'ResourceQuotaExceeded', message });
   expect(bench.events).toEqual([
-    { about: 'Sandbox', type: 'Warning', reason: 'ResourceQuotaExceeded', message: `${message} The API server says: ${quotaFull.message}` },
+    { type: 'Warning', reason: 'ResourceQuotaExceeded', message: `${message} The API server says: ${quotaFull.message}` },
   ]);
   expect(bench.log.lines.map(({ message: line, fields }) => [line, fields['code']])).toContainEqual([
     'creation was refused',
@@ -125,6 +108,17 @@ it('does not give up files for a template that was broken meanwhile', async () =
   begin(aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1' } })).refuse('pods', invalid);
   await bench.reconcile();
   expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'TemplateInvalid' });
+});
+
+it('comes to no deadline because a clock jumps ahead, or is that of another leader', async () => {
+  begin().refuse('pods', quotaFull);
+  await bench.reconcile();
+  bench.clock.jumpWallClock(3_600_000);
+  await bench.reconcile();
+  expect(await bench.status).toMatchObject({ phase: 'STARTING', reason: 'ResourceQuotaExceeded' });
+  await bench.clock.advance(120_000);
+  await bench.reconcile();
+  expect(await bench.status).toMatchObject({ phase: 'ERROR', reason: 'ResourceQuotaExceeded' });
 });
 
 it('comes to its deadline where the server only fails', async () => {
@@ -176,20 +170,20 @@ it('says that a claim which no cache of ours shows has taken the name', async ()
 describe('the kind of its agent', () => {
   it('is known before there is a pod, and stays when the template names another', async () => {
     begin();
-    bench.templates.set(aTemplate({ agent: { kind: 'openhands', workingDir: '/workspace' } }));
+    bench.scene.template = aTemplate({ agent: { kind: 'openhands', workingDir: '/workspace' } });
     bench.refuse('pods', quotaFull);
     await bench.reconcile();
     expect(await bench.status).toMatchObject({ agentKind: 'openhands' });
     bench.refuse('pods', undefined);
     // What the compiler does not know yet: a kind that comes later.
-    bench.templates.set(aTemplate({ agent: { kind: 'later' as 'openhands', workingDir: '/workspace' } }));
+    bench.scene.template = aTemplate({ agent: { kind: 'later' as 'openhands', workingDir: '/workspace' } });
     await bench.reconcile();
     expect(await bench.created).toEqual([1, 1]);
     expect(await bench.status).toMatchObject({ agentKind: 'openhands', agentPort: 8000 });
   });
 
   it('is stored before the pod is made also where the slot was reserved without it', async () => {
-    begin(aSandbox({ status: { conditions: [admitted], replicas: 1, masterKeyId: new SandboxKeys([Buffer.alloc(32, 1)]).currentKeyId } }));
+    begin(aSandbox({ status: { conditions: [admitted], replicas: 1, masterKeyId: sceneKeys.currentKeyId } }));
     let atCreation: unknown;
     bench.client.fault = ({ verb, plural }) => {
       if (verb === 'create' && plural === 'pods') atCreation = bench.status;

@@ -56,6 +56,21 @@ describe('the last pause by its owner', () => {
   });
 });
 
+describe('a stop before the agent has ever answered', () => {
+  const never: SandboxState = { observedGeneration: 1 };
+
+  it.each<[string, SandboxProgress, { replicas?: 0 | 1; generation?: number }]>([
+    ['by its owner', paused, { replicas: 0, generation: 2 }],
+    ['that was over before a controller saw it', waiting, { generation: 3 }],
+    ['by the quota', { ...paused, reason: 'Quota' }, {}],
+    ['while it waits for room', { ...paused, reason: 'WaitingForQuota' }, {}],
+  ])('%s is no reason for a run that is lost later', (_sentence, progress, wish) => {
+    const status = statusOf(never, progress, wish);
+    expect(status).not.toHaveProperty('lastStop');
+    expect(status).not.toHaveProperty('lastOwnerStop');
+  });
+});
+
 describe('the runs that a stop has cut', () => {
   it('are known until the next stop', () => {
     const cut: SandboxState = { ...ran, interrupted: ['c1'], pausedAt: noon };

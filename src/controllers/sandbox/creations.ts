@@ -1,0 +1,131 @@
+import { agentKindOf } from '../../agent/kinds.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import { isoTime, type Clock } from '../../kube/clock.ts';
+import { isAlreadyExists } from '../../kube/errors.ts';
+import type { EventDetails, EventRecorder } from '../../kube/events.ts';
+import type { Logger } from '../../observability/logger.ts';
+import { persistentVolumeClaims, pods, type Pod } from '../../resources/core.ts';
+import type { NewObject } from '../../resources/object.ts';
+import { hasRun, sandboxes, shouldRun, type Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { buildClaim } from './claim.ts';
+import { nameInUse } from './name-in-use.ts';
+import { noticeOfPod, noticeOfVolume } from './notices.ts';
+import { buildPod } from './pod.ts';
+import type { PodCreations } from './pod-creations.ts';
+import { refusalOf, retryAfterMs, type Creature } from './refusal.ts';
+import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
+import { storedObject } from './stored.ts';
+import { isOver } from './trouble.ts';
+
+export interface CreationsOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly podCreations: PodCreations;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Makes what a sandbox needs, never for one that is not to run as the API server has it now. */
+export class Creations {
+  readonly #options: CreationsOptions;
+
+  constructor(options: CreationsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Stores that a pod may exist from now on, on the very version on which the sandbox was meant to run and admitted: if that is
+   * not so any more, the write is refused. Until this controller takes it back, the slot is taken. The master key is chosen in
+   * the same write, before anything is derived from it, because a rotation must not change a sandbox's keys half-way.
+   */
+  async reserve(scope: Scope, signal: AbortSignal): Promise<void> {
+    const { client, keys, clock } = this.#options;
+    const { sandbox } = scope;
+    // It is not paused any more; of a pause that comes next, nothing has been stored yet.
+    const { pausedAt: _pausedAt, ...status } = sandbox.status ?? {};
+    const masterKeyId = status.masterKeyId ?? keys.currentKeyId;
+    // The start deadline counts from here, also where nothing can be created and so nothing more be said.
+    const { startingSince = isoTime(clock) } = status;
+    // Not the template's word of later: its pod speaks this protocol from now on.
+    const agentKind = scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
+    const reserved = { ...status, masterKeyId, startingSince, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
+    scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
+    scope.reserved = true;
+  }
+
+  /** Undefined once there is a claim; else what to wait for, or why there never will be one. */
+  async claim(scope: Scope, template: SandboxTemplate, signal: AbortSignal): Promise<Outcome | undefined> {
+    const { client } = this.#options;
+    if (!(await this.#confirmedToRun(scope, signal))) return outdated;
+    return this.#create(scope, 'volume', async () => {
+      scope.claim = await client.create(persistentVolumeClaims, buildClaim(scope.sandbox, template), { signal });
+      return noticeOfVolume(scope.sandbox);
+    });
+  }
+
+  /** The same of a pod. */
+  async pod(scope: Scope, template: SandboxTemplate, signal: AbortSignal): Promise<Outcome | undefined> {
+    const { keys } = this.#options;
+    const { sandbox } = scope;
+    if (!(await this.#confirmedToRun(scope, signal))) return outdated;
+    // Reserved while there was no template.
+    if (scope.sandbox.status?.agentKind === undefined) await this.reserve(scope, signal);
+    return this.#create(scope, 'pod', async () => {
+      const { uid } = scope.sandbox.metadata;
+      const pod = buildPod(scope.sandbox, template, keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId));
+      scope.pod = await this.#createPod(pod, scope.sandbox, signal);
+      return noticeOfPod(sandbox, scope.claim);
+    });
+  }
+
+  /**
+   * Whether it is to run, and its slot reserved, as the API server has it now: the cache may be behind a deletion, a pause, or
+   * the write that took the reservation back. What is made for a sandbox that is gone would be collected and made again, over and
+   * over. Goes on with what the server has.
+   */
+  async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
+    if (scope.reserved) return true;
+    const stored = await storedObject(this.#options.client, sandboxes, scope.sandbox, signal);
+    if (stored === undefined || !shouldRun(stored)) return false;
+    scope.sandbox = stored;
+    if (stored.status?.replicas === 1 && stored.status.masterKeyId !== undefined) scope.reserved = true;
+    else await this.reserve(scope, signal);
+    return true;
+  }
+
+  async #create(scope: Scope, what: Creature, create: () => Promise<EventDetails | undefined>): Promise<Outcome | undefined> {
+    const { clock, events, logger } = this.#options;
+    const { name } = scope.sandbox.metadata;
+    const { startingSince } = scope.sandbox.status ?? {};
+    // Paces the attempts and decides nothing.
+    const startingForMs = startingSince === undefined ? 0 : clock.now() - Date.parse(startingSince);
+    try {
+      const notice = await create();
+      if (notice !== undefined) events.record(scope.sandbox, notice);
+      return undefined;
+    } catch (error) {
+      if (isAlreadyExists(error)) return waiting(scope, nameInUse(what, name, startingForMs));
+      const refusal = refusalOf(error, what);
+      if (refusal === undefined) throw error;
+      const { code, message, patience, said } = refusal;
+      logger.info('creation was refused', { sandbox: name, what, code, error });
+      const outcome = isOver(patience, { hasRun: hasRun(scope.sandbox), overdue: false })
+        ? failed(scope, refusal)
+        : waiting(scope, { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) });
+      return { ...outcome, said };
+    }
+  }
+
+  async #createPod(pod: NewObject<Pod>, { metadata: { uid } }: Sandbox, signal: AbortSignal): Promise<Pod> {
+    const { client, podCreations } = this.#options;
+    try {
+      return await client.create(pods, pod, { signal });
+    } catch (error) {
+      podCreations.failed(uid, error);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import { backoffDelayMs } from '../../kube/backoff.ts';
+import type { Clock } from '../../kube/clock.ts';
+import { LruMap } from '../../kube/lru-map.ts';
+
+interface Ended {
+  readonly podUid: string;
+  /** Pods in a row that ended soon after they were made. */
+  readonly failures: number;
+  /** When the next pod may be made, by the monotonic clock. */
+  readonly readyAt: number;
+}
+
+/** A pod that has lived for so long forgets those before it, as a kubelet forgets crashes. */
+export const healthyMs = 10 * 60_000;
+const backoff = { baseMs: 5_000, capMs: 5 * 60_000 };
+const maxRemembered = 20_000;
+
+/**
+ * When a sandbox may have another pod after one that has ended. A node under pressure or in its shutdown refuses pods at once, and a
+ * client that answers ERROR with a resume asks for a crash loop again and again: each costs the cluster a pod, so the delay doubles.
+ * Known to this process alone: the next leader begins with the first delay.
+ */
+export class PodBackoff {
+  readonly #clock: Clock;
+  readonly #ended = new LruMap<string, Ended>(maxRemembered);
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  /** A pod has ended after `livedMs`. Counted once for each pod. */
+  ended(sandboxUid: string, podUid: string, livedMs: number): void {
+    const known = this.#ended.get(sandboxUid);
+    if (known?.podUid === podUid) return;
+    const now = this.#clock.monotonic();
+    const forgotten = known === undefined || now - known.readyAt >= healthyMs;
+    const failures = livedMs >= healthyMs ? 0 : (forgotten ? 0 : known.failures) + 1;
+    const delayMs = failures === 0 ? 0 : backoffDelayMs(backoff, failures, () => 0);
+    this.#ended.set(sandboxUid, { podUid, failures, readyAt: now + delayMs });
+  }
+
+  /** Milliseconds until the sandbox may have another pod; 0: now. */
+  waitMs(sandboxUid: string): number {
+    return Math.max(0, (this.#ended.get(sandboxUid)?.readyAt ?? 0) - this.#clock.monotonic());
+  }
+}

@@ -1,0 +1,74 @@
+import { noAgentCredentials } from '../../src/agent/credentials.ts';
+import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
+import { AgentSilence } from '../../src/controllers/agent-silence.ts';
+import { bySandbox } from '../../src/controllers/caches.ts';
+import { ConversationReconciler, type ConversationReconcilerOptions } from '../../src/controllers/conversation/reconcile.ts';
+import type { EventDetails } from '../../src/kube/events.ts';
+import { IndexedStore } from '../../src/kube/store.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { conversations, type Conversation } from '../../src/resources/conversation.ts';
+import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
+import { aTemplate, noonMs } from './builders.ts';
+import { FakeKubeClient } from './fake-kube-client.ts';
+import { sceneKeys } from './sandbox-scene.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** The conversation controller beside an API server in memory. Its caches are up to date at the beginning of each reconcile. */
+export class ConversationScene {
+  readonly client = new FakeKubeClient();
+  readonly clock = new VirtualClock(noonMs);
+  readonly events: EventDetails[] = [];
+  readonly #stores = {
+    conversations: new IndexedStore<Conversation>({
+      [bySandbox]: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`]),
+    }),
+    sandboxes: new IndexedStore<Sandbox>(),
+    templates: new IndexedStore<SandboxTemplate>(),
+  };
+  readonly #reconciler: ConversationReconciler;
+
+  constructor(options: Partial<ConversationReconcilerOptions> = {}) {
+    const { client, clock } = this;
+    this.#stores.templates.set(aTemplate());
+    this.#reconciler = new ConversationReconciler({
+      ...{ client, clock, stores: this.#stores, keys: sceneKeys, gitHosts: {}, random: () => 0, logger: silentLogger },
+      ...{ agent: new OpenHandsClient(), credentials: noAgentCredentials, metrics: createMetrics() },
+      ...{ silence: new AgentSilence({ clock }), onSilent: () => undefined },
+      events: { record: (_object, details) => void this.events.push(details) },
+      ...options,
+    });
+  }
+
+  conversation(name: string): Promise<Conversation> {
+    return this.client.get(conversations, 'default', name);
+  }
+
+  /** The sandboxes that there are, by name. */
+  async sandboxes(): Promise<readonly string[]> {
+    return (await this.client.list(sandboxes)).items.map(({ metadata }) => metadata.name);
+  }
+
+  /** Reconciles once and returns when the controller asks to be called again. */
+  async reconcile(name: string): Promise<number | undefined> {
+    await this.refresh();
+    return (await this.#reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal))?.requeueAfterMs;
+  }
+
+  /** Reconciles with caches as they were at the last refresh. */
+  async reconcileBehind(name: string): Promise<number | undefined> {
+    return (await this.#reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal))?.requeueAfterMs;
+  }
+
+  async refresh(): Promise<void> {
+    await this.#fill(conversations, this.#stores.conversations);
+    await this.#fill(sandboxes, this.#stores.sandboxes);
+  }
+
+  async #fill<T extends KubeObject>(resource: ResourceDefinition<T>, store: IndexedStore<T>): Promise<void> {
+    for (const { metadata } of store.list()) store.delete(metadata.namespace ?? '', metadata.name);
+    for (const object of (await this.client.list(resource)).items) store.set(object);
+  }
+}

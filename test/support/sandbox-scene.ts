@@ -1,0 +1,77 @@
+import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
+import { SandboxKeys } from '../../src/agent/keys.ts';
+import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
+import { SandboxReconciler, type SandboxReconcilerOptions } from '../../src/controllers/sandbox/reconcile.ts';
+import type { EventDetails } from '../../src/kube/events.ts';
+import { IndexedStore } from '../../src/kube/store.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../src/resources/core.ts';
+import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
+import { sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
+import { aTemplate, noonMs } from './builders.ts';
+import { FakeKubeClient } from './fake-kube-client.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+export const sceneKeys = new SandboxKeys([Buffer.alloc(32, 1)]);
+
+/** One sandbox controller beside an API server in memory. Its caches are up to date at the beginning of each reconcile. */
+export class SandboxScene {
+  readonly client = new FakeKubeClient();
+  readonly clock = new VirtualClock(noonMs);
+  readonly events: EventDetails[] = [];
+  readonly #stores = {
+    sandboxes: new IndexedStore<Sandbox>(),
+    pods: new IndexedStore<Pod>(),
+    claims: new IndexedStore<PersistentVolumeClaim>(),
+    templates: new IndexedStore<SandboxTemplate>(),
+  };
+  readonly #reconciler: SandboxReconciler;
+  #stalePod: Pod | undefined;
+
+  constructor(options: Partial<SandboxReconcilerOptions> = {}) {
+    const { client, clock } = this;
+    this.template = aTemplate();
+    this.#reconciler = new SandboxReconciler({
+      ...{ client, clock, stores: this.#stores, keys: sceneKeys, logger: silentLogger, podCreations: new PodCreations(clock) },
+      agent: new OpenHandsClient(),
+      events: { record: (_object, details) => void this.events.push(details) },
+      ...options,
+    });
+  }
+
+  set template(template: SandboxTemplate) {
+    this.#stores.templates.set(template);
+  }
+
+  /** The sandbox, or what a change makes of it in place of its owner, of admission or of a kubelet. */
+  async sandbox(change?: (sandbox: Sandbox) => Sandbox): Promise<Sandbox> {
+    const stored = await this.client.get(sandboxes, 'default', 'sbx-1');
+    return change === undefined ? stored : this.client.put(sandboxes, change(stored));
+  }
+
+  async pod(): Promise<Pod | undefined> {
+    return (await this.client.list(pods)).items[0];
+  }
+
+  /** From now on the cache shows this pod, which the API server does not have any more. */
+  set stalePod(pod: Pod) {
+    this.#stalePod = pod;
+  }
+
+  /** Reconciles once and returns when the controller asks to be called again, with the phase and the reason afterwards. */
+  async reconcile(): Promise<{ readonly requeueAfterMs: number | undefined; readonly phase: string; readonly reason: string }> {
+    await this.#refresh(sandboxes, this.#stores.sandboxes);
+    await this.#refresh(pods, this.#stores.pods);
+    if (this.#stalePod !== undefined) this.#stores.pods.set(this.#stalePod);
+    await this.#refresh(persistentVolumeClaims, this.#stores.claims);
+    const result = await this.#reconciler.reconcile({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
+    const { phase, reason } = viewOfSandbox(await this.sandbox());
+    return { requeueAfterMs: result?.requeueAfterMs, phase, reason };
+  }
+
+  async #refresh<T extends KubeObject>(resource: ResourceDefinition<T>, store: IndexedStore<T>): Promise<void> {
+    for (const { metadata } of store.list()) store.delete(metadata.namespace ?? '', metadata.name);
+    for (const object of (await this.client.list(resource)).items) store.set(object);
+  }
+}
