@@ -13,6 +13,7 @@ const values = {
   masterKey: { existingSecret: `${name}-master-key` },
   firstKey: { create: false },
   sandboxes: { namespace: name, createNamespace: true },
+  policies: { enabled: true },
 };
 
 const fileOf = (kind: string): string => {
@@ -23,6 +24,9 @@ const fileOf = (kind: string): string => {
     case 'SandboxTemplate':
     case 'ConversationQuota':
       return '3-defaults.yaml';
+    case 'ValidatingAdmissionPolicy':
+    case 'ValidatingAdmissionPolicyBinding':
+      return '4-guards.yaml';
     default:
       return '2-install.yaml';
   }

@@ -36,6 +36,7 @@ export const valueSets: Readonly<Record<string, object>> = {
       httpRoute: { enabled: true, parentRefs: [{ name: 'public' }], hostnames: ['agents.example.com'] },
       serviceAccount: { annotations: { a: 'b' } },
     },
+    policies: { enabled: true, validationActions: ['Warn', 'Audit'] },
     metrics: { serviceMonitor: { enabled: true, labels: { release: 'prometheus' } } },
     networkPolicies: {
       gatewayClients: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
