@@ -28,7 +28,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Where conversations and sandboxes are. */}}
 {{- define "co.sandboxNamespace" -}}
-{{- default .Release.Namespace .Values.sandboxes.namespace -}}
+{{- default (printf "%s-sandboxes" (.Release.Namespace | trunc 53 | trimSuffix "-")) .Values.sandboxes.namespace -}}
 {{- end -}}
 
 {{/* Not empty when something is to be made. Takes a dict of wanted (auto, true or false) and served: what auto means here. */}}

@@ -57,7 +57,11 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
   });
 
   it.each([
-    ['a namespace to be made without a name', { sandboxes: { createNamespace: true } }, 'sandboxes.namespace is needed'],
+    [
+      "the release's own namespace, which is to be made",
+      { sandboxes: { namespace: 'agents', createNamespace: true } },
+      'sandboxes.createNamespace must not be true',
+    ],
     ["somebody's key without its hash", { firstKey: { existingSecret: 'mine' } }, 'firstKey.sha256 is needed'],
     ['no service account at all', { gateway: { serviceAccount: { create: false } } }, 'gateway.serviceAccount.name is needed'],
     [
@@ -94,20 +98,18 @@ describe('the chart', () => {
   it('has everything that an installation needs', () => {
     expect(chart.kinds()).toEqual(
       [
-        ...['ApiKey', 'ConversationQuota', 'CustomResourceDefinition', 'Deployment', 'NetworkPolicy', 'Pod', 'PodDisruptionBudget'],
-        ...['Role', 'RoleBinding', 'SandboxTemplate', 'Secret', 'Service', 'ServiceAccount'],
+        ...['ApiKey', 'ConversationQuota', 'CustomResourceDefinition', 'Deployment', 'Namespace', 'NetworkPolicy', 'Pod'],
+        ...['PodDisruptionBudget', 'Role', 'RoleBinding', 'SandboxTemplate', 'Secret', 'Service', 'ServiceAccount'],
       ].sort(),
     );
-    expect(full.kinds()).toEqual(
-      expect.arrayContaining(['HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress', 'Namespace', 'ServiceMonitor']),
-    );
+    expect(full.kinds()).toEqual(expect.arrayContaining(['HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress', 'ServiceMonitor']));
   });
 
   it('gives the processes settings that they understand, and the git hosts in the order of the values', () => {
     const operator = readOperatorConfig(chart.environment('operator'));
     expect(Object.keys(operator.GIT_HOSTS)).toEqual(['github', 'gitlab', 'bitbucket']);
     expect(readGatewayConfig(chart.environment('gateway')).GIT_HOSTS).toEqual(operator.GIT_HOSTS);
-    expect(operator.NAMESPACE).toBe('agents');
+    expect(operator.NAMESPACE).toBe('agents-sandboxes');
     const preparation = { CLONE_TIMEOUT_SECONDS: 600, SETUP_TIMEOUT_SECONDS: 600, REPOSITORY_MAX_MIB: 10_240 };
     // What the chart has by default is what the program has.
     expect(operator).toMatchObject(preparation);
