@@ -6,6 +6,8 @@ import { helmVersions } from '../../../helm/tools/binaries.ts';
 import { chartCrds, manifests } from '../../../helm/tools/manifests.ts';
 import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
 import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/values-document.ts';
+import { defaultTemplate } from '../../../src/commands/default-template.ts';
+import { openHandsTemplate } from '../../../src/commands/openhands/template.ts';
 import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
@@ -159,9 +161,39 @@ describe('the chart', () => {
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     });
     for (const container of spec?.containers ?? []) {
-      expect(container.securityContext).toEqual({ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } });
-      expect(container.resources).toMatchObject({ requests: { memory: '256Mi' }, limits: { memory: '2Gi' } });
+      expect(container.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ['ALL'] },
+        readOnlyRootFilesystem: true,
+      });
+      expect(container.resources).toMatchObject({
+        requests: { memory: '256Mi', 'ephemeral-storage': '128Mi' },
+        limits: { memory: '2Gi', 'ephemeral-storage': '4Gi' },
+      });
+      expect(container.volumeMounts).toEqual([
+        { name: 'tmp', mountPath: '/tmp' },
+        { name: 'workspace', mountPath: '/workspace' },
+      ]);
     }
+    expect(spec?.volumes).toEqual([
+      { name: 'tmp', emptyDir: { sizeLimit: '2Gi' } },
+      { name: 'workspace', persistentVolumeClaim: { claimName: 'sbx-1' } },
+    ]);
+  });
+
+  it('pauses what is idle for half an hour, as `make run` does, unless the value is empty', async () => {
+    const programs = [defaultTemplate('default'), openHandsTemplate('default', '1')];
+    const idleTimeouts = [chart.one('SandboxTemplate'), ...programs].map(({ spec }: Body) => spec.idleTimeout as unknown);
+    expect(idleTimeouts).toEqual(['30m', '30m', '30m']);
+    const never = await RenderedChart.of(4, { values: { defaultTemplate: { idleTimeout: '' } } });
+    expect(never.one('SandboxTemplate').spec).not.toHaveProperty('idleTimeout');
+  });
+
+  it('leaves the root file system writable where that is asked for', async () => {
+    const writable = await RenderedChart.of(4, { values: { defaultTemplate: { readOnlyRootFilesystem: false, tmpSize: '100Mi' } } });
+    const { containers, volumes } = writable.one('SandboxTemplate').spec.podTemplate.spec;
+    expect(containers[0].securityContext).toEqual({ readOnlyRootFilesystem: false });
+    expect(volumes).toEqual([{ name: 'tmp', emptyDir: { sizeLimit: '100Mi' } }]);
   });
 
   it('lets a template say where and how sandboxes run', () => {

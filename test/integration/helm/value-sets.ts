@@ -64,7 +64,7 @@ export const valueSets: Readonly<Record<string, object>> = {
         maxIterations: 200,
       },
       storage: { storageClassName: 'fast', retain: true },
-      idleTimeout: '30m',
+      idleTimeout: '12h',
       maxActiveTime: '8h',
     },
   },
