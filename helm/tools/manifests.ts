@@ -25,6 +25,7 @@ const fileOf = (kind: string): string => {
       return '3-defaults.yaml';
     case 'ValidatingAdmissionPolicy':
     case 'ValidatingAdmissionPolicyBinding':
+    case 'ResourceQuota':
       return '4-guards.yaml';
     default:
       return '2-install.yaml';
