@@ -12,7 +12,7 @@ const notice = '# Rendered from helm/conversation-operator by `make manifests`. 
 const values = {
   masterKey: { existingSecret: `${name}-master-key` },
   firstKey: { create: false },
-  sandboxes: { namespace: name, createNamespace: true },
+  policies: { enabled: true },
 };
 
 const fileOf = (kind: string): string => {
@@ -23,6 +23,10 @@ const fileOf = (kind: string): string => {
     case 'SandboxTemplate':
     case 'ConversationQuota':
       return '3-defaults.yaml';
+    case 'ValidatingAdmissionPolicy':
+    case 'ValidatingAdmissionPolicyBinding':
+    case 'ResourceQuota':
+      return '4-guards.yaml';
     default:
       return '2-install.yaml';
   }
@@ -40,10 +44,19 @@ function without(field: string, map: Readonly<Record<string, string>>, ...names:
   return left.length === 0 ? {} : { [field]: Object.fromEntries(left) };
 }
 
+/** What `helm install --create-namespace` makes; the chart itself makes that of the sandboxes. */
+const ownNamespace = {
+  apiVersion: 'v1',
+  kind: 'Namespace',
+  metadata: { name, labels: { 'pod-security.kubernetes.io/enforce': 'restricted', 'pod-security.kubernetes.io/warn': 'restricted' } },
+};
+
+const documentOf = (resource: object): string => `---\n${stringify(resource, { lineWidth: 0, aliasDuplicateObjects: false })}`;
+
 /** File name → YAML: the chart with its defaults for `kubectl apply`, in the order of the names. */
 export async function manifests(): Promise<ReadonlyMap<string, string>> {
   const rendered = await renderChart(4, { release: name, namespace: name, values, apiVersions: ['conversation-operator.dev/v1alpha1'] });
-  const files = new Map<string, string>();
+  const files = new Map<string, string>([[fileOf(ownNamespace.kind), `${notice}${documentOf(ownNamespace)}`]]);
   for (const document of parseAllDocuments(rendered)) {
     const resource = renderedSchema.nullable().parse(document.toJS());
     if (resource === null || resource.kind === 'Pod') continue;
@@ -57,7 +70,7 @@ export async function manifests(): Promise<ReadonlyMap<string, string>> {
       },
     };
     const file = fileOf(resource.kind);
-    files.set(file, `${files.get(file) ?? notice}---\n${stringify(plain, { lineWidth: 0, aliasDuplicateObjects: false })}`);
+    files.set(file, `${files.get(file) ?? notice}${documentOf(plain)}`);
   }
   return files;
 }

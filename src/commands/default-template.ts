@@ -5,6 +5,9 @@ import { defaultTemplateName, sandboxTemplates, type SandboxTemplate } from '../
 /** What the embedded node takes for the reference agent. */
 export const referenceAgentImage = 'conversation-operator/reference-agent';
 
+/** How long the agents of an embedded installation may be idle before their sandboxes are paused; the chart has the same. */
+export const defaultIdleTimeout = '30m';
+
 /** The template that an embedded installation starts with; afterwards it belongs to whoever edits it. */
 export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> => ({
   apiVersion,
@@ -26,6 +29,7 @@ export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> =
     },
     agent: { port: 8000, workingDir: '/workspace' },
     storage: { size: '1Gi', retain: false },
+    idleTimeout: defaultIdleTimeout,
     startDeadline: '2m',
   },
 });

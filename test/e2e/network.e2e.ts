@@ -1,4 +1,4 @@
-import { BlockList, isIPv6 } from 'node:net';
+import { holds } from '../support/egress.ts';
 import { getJson, kubectl } from './support/cluster.ts';
 import { TestedInstallation, release } from './support/installation.ts';
 
@@ -34,17 +34,11 @@ async function selected(of: string, labels: Selector = {}): Promise<readonly str
 }
 
 /** Whether peers that are address ranges let an address through. */
-function lets(peers: readonly Peer[], address: string): boolean {
-  const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-  const within = (range: string) => {
-    const [base = '', bits] = range.split('/');
-    if (isIPv6(base) !== isIPv6(address)) return false;
-    const list = new BlockList();
-    list.addSubnet(base, Number(bits), family);
-    return list.check(address, family);
-  };
-  return peers.some(({ ipBlock }) => ipBlock !== undefined && within(ipBlock.cidr) && !(ipBlock.except ?? []).some(within));
-}
+const lets = (peers: readonly Peer[], address: string): boolean =>
+  peers.some(
+    ({ ipBlock }) =>
+      ipBlock !== undefined && holds(ipBlock.cidr, address) && !(ipBlock.except ?? []).some((range) => holds(range, address)),
+  );
 
 describe('the network policy of sandboxes', () => {
   let sandbox: string;

@@ -28,7 +28,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* Where conversations and sandboxes are. */}}
 {{- define "co.sandboxNamespace" -}}
-{{- default .Release.Namespace .Values.sandboxes.namespace -}}
+{{- default (printf "%s-sandboxes" (.Release.Namespace | trunc 53 | trimSuffix "-")) .Values.sandboxes.namespace -}}
+{{- end -}}
+
+{{/* Not empty when something is to be made. Takes a dict of wanted (auto, true or false) and served: what auto means here. */}}
+{{- define "co.served" -}}
+{{- if or (and (kindIs "bool" .wanted) .wanted) (and (kindIs "string" .wanted) .served) -}}
+yes
+{{- end -}}
 {{- end -}}
 
 {{/* repository@digest, else repository:tag. Takes a dict of image and root. */}}

@@ -1,6 +1,7 @@
 import { apiVersion } from '../../resources/group.ts';
 import type { NewObject } from '../../resources/object.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { defaultIdleTimeout } from '../default-template.ts';
 import type { LocalModel } from '../local-model.ts';
 import { openHandsImage } from './program.ts';
 
@@ -36,6 +37,7 @@ export const openHandsTemplate = (namespace: string, version: string): NewObject
     // By itself it takes those for a browser too, and there is none for it.
     agent: { kind: 'openhands', workingDir: '/workspace', tools: ['terminal', 'file_editor', 'task_tracker'] },
     storage: { size: '10Gi', retain: false },
+    idleTimeout: defaultIdleTimeout,
     startDeadline: '3m',
   },
 });

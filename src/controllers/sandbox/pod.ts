@@ -1,6 +1,7 @@
 import type { V1Container } from '@kubernetes/client-node';
 import { agentKindOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts';
 import { pods, type Pod } from '../../resources/core.ts';
+import { group } from '../../resources/group.ts';
 import { apiVersionOf, ownerReferenceTo, type NewObject, type Wire } from '../../resources/object.ts';
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -53,6 +54,10 @@ const hardened = (container: Container): Container => ({
   securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, ...container.securityContext },
 });
 
+/** A template's labels or annotations without the reserved ones: the operator and the NetworkPolicies know pods by those. */
+const unreserved = (entries: Readonly<Record<string, string>> = {}): Record<string, string> =>
+  Object.fromEntries(Object.entries(entries).filter(([key]) => !key.startsWith(`${group}/`)));
+
 /** The pod of a sandbox: the template's, with the agent's volume, port, probes and environment added. */
 export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapKey: string): NewObject<Pod> {
   const { metadata, spec } = template.spec.podTemplate;
@@ -63,16 +68,16 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
     metadata: {
       name: podNameOf(sandbox),
       namespace: sandbox.metadata.namespace,
-      labels: { ...metadata?.labels, ...sandboxLabels(sandbox.metadata.name) },
-      annotations: { ...metadata?.annotations, [ownerAnnotation]: sandbox.spec.owner },
+      labels: { ...unreserved(metadata?.labels), ...sandboxLabels(sandbox.metadata.name) },
+      annotations: { ...unreserved(metadata?.annotations), [ownerAnnotation]: sandbox.spec.owner },
       ownerReferences: [ownerReferenceTo(sandbox, { controller: true })],
     },
     spec: {
-      // Nothing in a sandbox may talk to the API server.
-      automountServiceAccountToken: false,
       enableServiceLinks: false,
       terminationGracePeriodSeconds: 10,
       ...spec,
+      // Nothing in a sandbox may talk to the API server.
+      automountServiceAccountToken: false,
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' }, ...spec?.securityContext },
       restartPolicy: 'Always',
       ...(spec?.initContainers === undefined ? {} : { initContainers: spec.initContainers.map(hardened) }),

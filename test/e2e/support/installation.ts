@@ -68,7 +68,7 @@ export async function helm(args: readonly string[], values?: object): Promise<st
 }
 
 /** What somebody sets who installs on a cluster like this one; everything else is as the chart has it. */
-export function chartValues({ sandboxes, tools, gitUrl }: Pick<Facts, 'sandboxes' | 'tools' | 'gitUrl'>): object {
+export function chartValues({ tools, gitUrl }: Pick<Facts, 'tools' | 'gitUrl'>): object {
   const registry = process.env['REGISTRY'] ?? '';
   const tag = process.env['TAG'] ?? '';
   const gitServer = {
@@ -77,7 +77,6 @@ export function chartValues({ sandboxes, tools, gitUrl }: Pick<Facts, 'sandboxes
   };
   return {
     image: { repository: `${registry}/conversation-operator`, tag },
-    sandboxes: { namespace: sandboxes, createNamespace: true },
     gitHosts: [{ provider: 'github', url: gitUrl }],
     gateway: { publicUrl },
     networkPolicies: {

@@ -11,6 +11,7 @@ const order = [
   'causes',
   'loss',
   'rights',
+  'policies',
   'network',
   'openhands',
   'upgrade',

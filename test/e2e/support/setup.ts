@@ -30,7 +30,7 @@ async function install(place: Place): Promise<Facts> {
 
   const begun = performance.now();
   const args = ['install', release, previousChart, '--namespace', namespace, '--create-namespace', '--wait', '--timeout', '180s'];
-  await helm(args, chartValues({ sandboxes, tools, gitUrl }));
+  await helm(args, chartValues({ tools, gitUrl }));
   report('helm install --wait', `${((performance.now() - begun) / 1000).toFixed(1)} s`);
 
   let url = `http://${await kubectl(`--namespace ${namespace} get service ${release}-gateway -o jsonpath={.spec.clusterIP}`)}`;
@@ -51,6 +51,7 @@ export default async function setup(): Promise<void> {
     throw new Error('the cluster has definitions of conversation-operator.dev already: e2e would take them away at its end');
   }
   const id = randomBytes(3).toString('hex');
+  // The namespace of the sandboxes is the one that the chart makes by default.
   const [namespace, sandboxes, tools] = [`e2e-${id}`, `e2e-${id}-sandboxes`, `e2e-${id}-tools`];
   const place = { work, namespace, sandboxes, tools, previousChart: await packagePreviousChart(work) };
   writeFacts({ ...place, url: '', gitUrl: '', keys: {} });

@@ -6,6 +6,8 @@ import { helmVersions } from '../../../helm/tools/binaries.ts';
 import { chartCrds, manifests } from '../../../helm/tools/manifests.ts';
 import { chartFolder, helm, renderChart } from '../../../helm/tools/render.ts';
 import { chartValues, valuesDocument, valuesSchema } from '../../../helm/tools/values-document.ts';
+import { defaultTemplate } from '../../../src/commands/default-template.ts';
+import { openHandsTemplate } from '../../../src/commands/openhands/template.ts';
 import { readGatewayConfig, readOperatorConfig } from '../../../src/config/cluster.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
 import { hashKey, isWellFormedKey } from '../../../src/gateway/auth/key.ts';
@@ -57,7 +59,11 @@ describe.each(helmVersions)('the chart, by Helm %i,', (version) => {
   });
 
   it.each([
-    ['a namespace to be made without a name', { sandboxes: { createNamespace: true } }, 'sandboxes.namespace is needed'],
+    [
+      "the release's own namespace, which is to be made",
+      { sandboxes: { namespace: 'agents', createNamespace: true } },
+      'sandboxes.createNamespace must not be true',
+    ],
     ["somebody's key without its hash", { firstKey: { existingSecret: 'mine' } }, 'firstKey.sha256 is needed'],
     ['no service account at all', { gateway: { serviceAccount: { create: false } } }, 'gateway.serviceAccount.name is needed'],
     [
@@ -94,20 +100,18 @@ describe('the chart', () => {
   it('has everything that an installation needs', () => {
     expect(chart.kinds()).toEqual(
       [
-        ...['ApiKey', 'ConversationQuota', 'CustomResourceDefinition', 'Deployment', 'NetworkPolicy', 'Pod', 'PodDisruptionBudget'],
-        ...['Role', 'RoleBinding', 'SandboxTemplate', 'Secret', 'Service', 'ServiceAccount'],
+        ...['ApiKey', 'ConversationQuota', 'CustomResourceDefinition', 'Deployment', 'Namespace', 'NetworkPolicy', 'Pod'],
+        ...['PodDisruptionBudget', 'Role', 'RoleBinding', 'SandboxTemplate', 'Secret', 'Service', 'ServiceAccount'],
       ].sort(),
     );
-    expect(full.kinds()).toEqual(
-      expect.arrayContaining(['HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress', 'Namespace', 'ServiceMonitor']),
-    );
+    expect(full.kinds()).toEqual(expect.arrayContaining(['HTTPRoute', 'HorizontalPodAutoscaler', 'Ingress', 'ServiceMonitor']));
   });
 
   it('gives the processes settings that they understand, and the git hosts in the order of the values', () => {
     const operator = readOperatorConfig(chart.environment('operator'));
     expect(Object.keys(operator.GIT_HOSTS)).toEqual(['github', 'gitlab', 'bitbucket']);
     expect(readGatewayConfig(chart.environment('gateway')).GIT_HOSTS).toEqual(operator.GIT_HOSTS);
-    expect(operator.NAMESPACE).toBe('agents');
+    expect(operator.NAMESPACE).toBe('agents-sandboxes');
     const preparation = { CLONE_TIMEOUT_SECONDS: 600, SETUP_TIMEOUT_SECONDS: 600, REPOSITORY_MAX_MIB: 10_240 };
     // What the chart has by default is what the program has.
     expect(operator).toMatchObject(preparation);
@@ -157,9 +161,39 @@ describe('the chart', () => {
       securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
     });
     for (const container of spec?.containers ?? []) {
-      expect(container.securityContext).toEqual({ allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } });
-      expect(container.resources).toMatchObject({ requests: { memory: '256Mi' }, limits: { memory: '2Gi' } });
+      expect(container.securityContext).toEqual({
+        allowPrivilegeEscalation: false,
+        capabilities: { drop: ['ALL'] },
+        readOnlyRootFilesystem: true,
+      });
+      expect(container.resources).toMatchObject({
+        requests: { memory: '256Mi', 'ephemeral-storage': '128Mi' },
+        limits: { memory: '2Gi', 'ephemeral-storage': '4Gi' },
+      });
+      expect(container.volumeMounts).toEqual([
+        { name: 'tmp', mountPath: '/tmp' },
+        { name: 'workspace', mountPath: '/workspace' },
+      ]);
     }
+    expect(spec?.volumes).toEqual([
+      { name: 'tmp', emptyDir: { sizeLimit: '2Gi' } },
+      { name: 'workspace', persistentVolumeClaim: { claimName: 'sbx-1' } },
+    ]);
+  });
+
+  it('pauses what is idle for half an hour, as `make run` does, unless the value is empty', async () => {
+    const programs = [defaultTemplate('default'), openHandsTemplate('default', '1')];
+    const idleTimeouts = [chart.one('SandboxTemplate'), ...programs].map(({ spec }: Body) => spec.idleTimeout as unknown);
+    expect(idleTimeouts).toEqual(['30m', '30m', '30m']);
+    const never = await RenderedChart.of(4, { values: { defaultTemplate: { idleTimeout: '' } } });
+    expect(never.one('SandboxTemplate').spec).not.toHaveProperty('idleTimeout');
+  });
+
+  it('leaves the root file system writable where that is asked for', async () => {
+    const writable = await RenderedChart.of(4, { values: { defaultTemplate: { readOnlyRootFilesystem: false, tmpSize: '100Mi' } } });
+    const { containers, volumes } = writable.one('SandboxTemplate').spec.podTemplate.spec;
+    expect(containers[0].securityContext).toEqual({ readOnlyRootFilesystem: false });
+    expect(volumes).toEqual([{ name: 'tmp', emptyDir: { sizeLimit: '100Mi' } }]);
   });
 
   it('lets a template say where and how sandboxes run', () => {

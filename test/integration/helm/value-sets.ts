@@ -36,6 +36,7 @@ export const valueSets: Readonly<Record<string, object>> = {
       httpRoute: { enabled: true, parentRefs: [{ name: 'public' }], hostnames: ['agents.example.com'] },
       serviceAccount: { annotations: { a: 'b' } },
     },
+    policies: { enabled: true, validationActions: ['Warn', 'Audit'] },
     metrics: { serviceMonitor: { enabled: true, labels: { release: 'prometheus' } } },
     networkPolicies: {
       gatewayClients: [{ namespaceSelector: { matchLabels: { name: 'ingress' } } }],
@@ -63,7 +64,7 @@ export const valueSets: Readonly<Record<string, object>> = {
         maxIterations: 200,
       },
       storage: { storageClassName: 'fast', retain: true },
-      idleTimeout: '30m',
+      idleTimeout: '12h',
       maxActiveTime: '8h',
     },
   },

@@ -60,4 +60,29 @@ describe('the pod of a sandbox', () => {
     };
     expect(podOf(placement)).toMatchObject(placement);
   });
+
+  it('has no service account token, whatever the template says', () => {
+    expect(podOf({ automountServiceAccountToken: true })?.automountServiceAccountToken).toBe(false);
+  });
+
+  it('keeps the labels and annotations of the template, but for those that are reserved', () => {
+    const reserved = {
+      'app.kubernetes.io/managed-by': 'x',
+      'conversation-operator.dev/sandbox': 'x',
+      'conversation-operator.dev/more': 'x',
+    };
+    const template = aTemplate({
+      podTemplate: {
+        metadata: { labels: { team: 'a', ...reserved }, annotations: { note: 'b', 'conversation-operator.dev/owner': 'mallory' } },
+        spec: { containers: [{ name: 'agent', image: 'agent:1' }] },
+      },
+    });
+    const { metadata } = buildPod(aSandbox(), template, 'bootstrap-key');
+    expect(metadata.labels).toEqual({
+      team: 'a',
+      'app.kubernetes.io/managed-by': 'conversation-operator',
+      'conversation-operator.dev/sandbox': 'sbx-1',
+    });
+    expect(metadata.annotations).toEqual({ note: 'b', 'conversation-operator.dev/owner': 'alice' });
+  });
 });

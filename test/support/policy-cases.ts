@@ -1,0 +1,213 @@
+import type { KubectlResult } from './kubectl.ts';
+
+/** People who use kubectl on a cluster with the chart's admission policies. Their Roles are `tenantRoles`. */
+export const tenants = {
+  /** Writes every kind of the product, and may `use` no owner. */
+  alice: 'alice@example.com',
+  /** The same, and may `use` the owner team-a. */
+  lead: 'lead@example.com',
+  /** Every verb of the product's group, as platform teams have it. */
+  platform: 'platform@example.com',
+} as const;
+type Tenant = keyof typeof tenants;
+
+const group = 'conversation-operator.dev';
+const apiVersion = `${group}/v1alpha1`;
+
+/** Roles and RoleBindings of the tenants, for the sandboxes' namespace. */
+export const tenantRoles = (namespace: string): readonly object[] => {
+  const kinds = ['conversations', 'sandboxes', 'sandboxes/scale', 'sandboxtemplates', 'apikeys'];
+  const verbs = ['get', 'list', 'create', 'update', 'patch', 'delete'];
+  const rules: Readonly<Record<Tenant, readonly object[]>> = {
+    alice: [{ apiGroups: [group], resources: kinds, verbs }],
+    lead: [
+      { apiGroups: [group], resources: kinds, verbs },
+      { apiGroups: [group], resources: ['owners'], resourceNames: ['team-a'], verbs: ['use'] },
+    ],
+    platform: [{ apiGroups: [group], resources: ['*'], verbs: ['*'] }],
+  };
+  return Object.entries(tenants).flatMap(([tenant, user]) => {
+    const metadata = { name: `policy-test-${tenant}`, namespace };
+    return [
+      { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'Role', metadata, rules: rules[tenant as Tenant] },
+      {
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'RoleBinding',
+        metadata,
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: metadata.name },
+        subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: user }],
+      },
+    ];
+  });
+};
+
+const aConversation = (owner: string, name = 'policy-test-trial') => ({
+  apiVersion,
+  kind: 'Conversation',
+  metadata: { name },
+  spec: { owner },
+});
+const aSandbox = (owner: string, name = 'policy-test-trial') => ({
+  apiVersion,
+  kind: 'Sandbox',
+  metadata: { name },
+  spec: { owner, replicas: 0 },
+});
+const aKey = (owner: string) => ({
+  apiVersion,
+  kind: 'ApiKey',
+  metadata: { name: 'policy-test-trial' },
+  spec: { owner, sha256: 'a'.repeat(64) },
+});
+const aTemplate = (podTemplate: object) => ({
+  apiVersion,
+  kind: 'SandboxTemplate',
+  metadata: { name: 'policy-test-trial' },
+  spec: { podTemplate },
+});
+const aPodWith = (spec: object = {}, container: object = {}, metadata: object = {}) =>
+  aTemplate({ metadata, spec: { containers: [{ name: 'agent', image: 'agent:1', ...container }], ...spec } });
+
+/** What has to be there before the cases are tried. */
+export const policyFixtures: readonly object[] = [
+  aConversation('bob', 'policy-test-of-bob'),
+  aConversation(tenants.alice, 'policy-test-of-alice'),
+  aSandbox('bob', 'policy-test-of-bob'),
+  aSandbox(tenants.alice, 'policy-test-of-alice'),
+];
+
+export interface PolicyCase {
+  readonly does: string;
+  readonly as: string;
+  readonly args: readonly string[];
+  readonly input?: object;
+  /** Absent: the request is allowed. */
+  readonly refused?: RegExp;
+}
+
+const dryRun = '--dry-run=server';
+const creates = (object: object) => ({ args: ['create', dryRun, '-f', '-'], input: object });
+const changes = (what: string, patch: object) => ({ args: ['patch', what, dryRun, '--type', 'merge', '-p', JSON.stringify(patch)] });
+const notTheirs = /may not act for the owner/;
+const noScale = /scaling needs the verb "use"/;
+const noKeys = /needs the verb "issue"/;
+
+/** The chart's service accounts, for the cases that ask for them. */
+export interface Accounts {
+  readonly gateway: string;
+  readonly operator: string;
+}
+
+export const policyCases = ({ gateway, operator }: Accounts): readonly PolicyCase[] => {
+  const { alice, lead, platform } = tenants;
+  const ofAlice = (does: string, object: object, refused?: RegExp): PolicyCase => ({
+    ...{ does, as: alice, ...creates(object) },
+    ...(refused === undefined ? {} : { refused }),
+  });
+  return [
+    // Owners.
+    { does: 'starts a conversation of her own', as: alice, ...creates(aConversation(alice)) },
+    { does: 'starts a conversation of another owner', as: alice, ...creates(aConversation('bob')), refused: notTheirs },
+    { does: 'makes a sandbox of another owner', as: alice, ...creates(aSandbox('bob')), refused: notTheirs },
+    { does: 'changes a conversation of her own', as: alice, ...changes('conversation/policy-test-of-alice', { spec: { title: 'x' } }) },
+    {
+      does: 'sends a message to the conversation of another owner',
+      as: alice,
+      ...changes('conversation/policy-test-of-bob', {
+        spec: { messages: [{ number: 1, id: 'm', content: [{ type: 'text', text: 'x' }] }] },
+      }),
+      refused: notTheirs,
+    },
+    {
+      does: 'resumes the sandbox of another owner',
+      as: alice,
+      ...changes('sandbox/policy-test-of-bob', { spec: { replicas: 1 } }),
+      refused: notTheirs,
+    },
+    { does: 'resumes a sandbox of her own', as: alice, ...changes('sandbox/policy-test-of-alice', { spec: { replicas: 1 } }) },
+    {
+      does: 'deletes the conversation of another owner',
+      as: alice,
+      args: ['delete', dryRun, 'conversation/policy-test-of-bob'],
+      refused: notTheirs,
+    },
+    { does: 'deletes a conversation of her own', as: alice, args: ['delete', dryRun, 'conversation/policy-test-of-alice'] },
+    {
+      does: 'scales a sandbox, whose owner no policy can know',
+      as: alice,
+      args: ['scale', dryRun, 'sandbox/policy-test-of-bob', '--replicas=1'],
+      refused: noScale,
+    },
+    { does: 'starts a conversation of an owner that a Role names', as: lead, ...creates(aConversation('team-a')) },
+    { does: 'starts a conversation of an owner that no Role names', as: lead, ...creates(aConversation('team-b')), refused: notTheirs },
+    { does: 'scales a sandbox', as: lead, args: ['scale', dryRun, 'sandbox/policy-test-of-bob', '--replicas=1'], refused: noScale },
+    { does: 'starts a conversation of any owner', as: platform, ...creates(aConversation('bob')) },
+    { does: 'scales any sandbox', as: platform, args: ['scale', dryRun, 'sandbox/policy-test-of-bob', '--replicas=1'] },
+    { does: 'starts conversations of every owner', as: gateway, ...creates(aConversation('bob')) },
+    { does: 'makes sandboxes of every owner', as: operator, ...creates(aSandbox('bob')) },
+    // ApiKeys.
+    { does: 'makes a key, even one of her own', as: alice, ...creates(aKey(alice)), refused: noKeys },
+    { does: 'makes a key', as: platform, ...creates(aKey('bob')) },
+    { does: 'makes keys', as: gateway, ...creates(aKey('bob')) },
+    // Templates.
+    ofAlice('makes an ordinary template', aPodWith()),
+    ofAlice(
+      'makes a template with labels, volumes and ports of its own',
+      aPodWith(
+        {
+          volumes: [
+            { name: 'tmp', emptyDir: {} },
+            { name: 'files', projected: { sources: [{ configMap: { name: 'a' } }] } },
+          ],
+          initContainers: [{ name: 'i', image: 'i:1' }],
+        },
+        { ports: [{ containerPort: 80 }], securityContext: { runAsUser: 1000 } },
+        { labels: { 'app.kubernetes.io/name': 'mine' }, annotations: { note: 'x' } },
+      ),
+    ),
+    ofAlice('makes a template without a pod', aTemplate({}), undefined),
+    ofAlice('makes pods that count as another sandbox', aPodWith({}, {}, { labels: { [`${group}/sandbox`]: 'x' } }), /reserved/),
+    ofAlice('makes pods that count as managed', aPodWith({}, {}, { labels: { 'app.kubernetes.io/managed-by': 'x' } }), /reserved/),
+    ofAlice('makes pods that count as another owner', aPodWith({}, {}, { annotations: { [`${group}/owner`]: 'bob' } }), /reserved/),
+    ofAlice(
+      "makes pods that the gateway's Service selects",
+      aPodWith(
+        {},
+        {},
+        { labels: { 'app.kubernetes.io/name': 'conversation-operator', 'app.kubernetes.io/instance': 'conversation-operator' } },
+      ),
+      /release's own pods/,
+    ),
+    ...['hostNetwork', 'hostPID', 'hostIPC'].map((field) =>
+      ofAlice(`makes pods with ${field}`, aPodWith({ [field]: true }), /the node's namespaces/),
+    ),
+    ofAlice('mounts a folder of the node', aPodWith({ volumes: [{ name: 'x', hostPath: { path: '/' } }] }), /hostPath/),
+    ofAlice('takes a port of the node', aPodWith({}, { ports: [{ containerPort: 80, hostPort: 80 }] }), /hostPort/),
+    ofAlice('makes a privileged container', aPodWith({}, { securityContext: { privileged: true } }), /privileged/),
+    ofAlice(
+      'makes a privileged init container',
+      aPodWith({ initContainers: [{ name: 'i', image: 'i:1', securityContext: { privileged: true } }] }),
+      /privileged/,
+    ),
+    ofAlice('mounts the token of a service account', aPodWith({ automountServiceAccountToken: true }), /service account's token/),
+    ofAlice(
+      'projects the token of a service account',
+      aPodWith({ volumes: [{ name: 'x', projected: { sources: [{ serviceAccountToken: { path: 'token' } }] } }] }),
+      /service account's token/,
+    ),
+    ofAlice('makes a template that is no pod at all', aTemplate({ spec: { containers: 'x' } }), /denied request|expression/),
+    {
+      does: 'mounts a folder of the node',
+      as: platform,
+      ...creates(aPodWith({ volumes: [{ name: 'x', hostPath: { path: '/' } }] })),
+      refused: /hostPath/,
+    },
+  ];
+};
+
+/** What is not as a case says, in words; empty when it is. */
+export function judge({ refused }: PolicyCase, { code, stderr }: KubectlResult): string {
+  if (refused === undefined) return code === 0 ? '' : `refused: ${stderr}`;
+  if (code === 0) return 'allowed';
+  return refused.test(stderr) ? '' : `refused for another reason: ${stderr}`;
+}
