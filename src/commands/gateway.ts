@@ -8,6 +8,7 @@ import { loadConnection } from '../kube/kubeconfig.ts';
 import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { apiKeys } from '../resources/api-key.ts';
+import { cachedConversation } from '../resources/cached-conversation.ts';
 import { conversations } from '../resources/conversation.ts';
 import { conversationQuotas } from '../resources/conversation-quota.ts';
 import { sandboxes } from '../resources/sandbox.ts';
@@ -35,7 +36,11 @@ export async function gateway(version: string): Promise<void> {
   stack.defer(() => transport.close());
   const { conversations: conversationIndexers, sandboxes: sandboxIndexers, apiKeys: keyIndexers } = gatewayIndexers;
   const caches = {
-    conversations: new Reflector({ client, namespace, ...runtime, resource: conversations, indexers: conversationIndexers }),
+    conversations: new Reflector({
+      ...{ client, namespace, ...runtime, resource: conversations },
+      transform: cachedConversation,
+      indexers: conversationIndexers,
+    }),
     sandboxes: new Reflector({ client, namespace, ...runtime, resource: sandboxes, indexers: sandboxIndexers }),
     templates: new Reflector({ client, namespace, ...runtime, resource: sandboxTemplates }),
     quotas: new Reflector({ client, namespace, ...runtime, resource: conversationQuotas }),

@@ -4,6 +4,7 @@ import { Reflector } from '../kube/reflector.ts';
 import type { Indexers } from '../kube/store.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { cachedConversation, type CachedConversation } from '../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../resources/core.ts';
@@ -21,12 +22,12 @@ export interface CachesOptions {
   readonly logger: Logger;
   readonly metrics?: Metrics;
   /** More indexes, for readers that share the caches. */
-  readonly indexers?: { readonly conversations?: Indexers<Conversation>; readonly sandboxes?: Indexers<Sandbox> };
+  readonly indexers?: { readonly conversations?: Indexers<CachedConversation>; readonly sandboxes?: Indexers<Sandbox> };
 }
 
 /** What a reader of our kinds keeps in memory. */
 export interface Caches {
-  readonly conversations: Reflector<Conversation>;
+  readonly conversations: Reflector<Conversation, CachedConversation>;
   readonly sandboxes: Reflector<Sandbox>;
   readonly templates: Reflector<SandboxTemplate>;
   readonly quotas: Reflector<ConversationQuota>;
@@ -36,7 +37,7 @@ export interface Caches {
 
 /** Conversations by `namespace/name` of the sandbox they are in. */
 export const bySandbox = 'sandbox';
-const conversationIndexers: Indexers<Conversation> = {
+const conversationIndexers: Indexers<CachedConversation> = {
   [bySandbox]: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`]),
 };
 /** Sandboxes by `namespace/name` of their template. */
@@ -55,7 +56,12 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
     .map(([key, value]) => `${key}=${value}`)
     .join(',');
   return {
-    conversations: reflect(conversations, { indexers: { ...conversationIndexers, ...more?.conversations } }),
+    conversations: new Reflector({
+      ...options,
+      resource: conversations,
+      transform: cachedConversation,
+      indexers: { ...conversationIndexers, ...more?.conversations },
+    }),
     sandboxes: reflect(sandboxes, { indexers: { ...sandboxIndexers, ...more?.sandboxes } }),
     templates: reflect(sandboxTemplates),
     quotas: reflect(conversationQuotas),

@@ -9,7 +9,8 @@ import { EventRecorder } from '../kube/events.ts';
 import type { Handler } from '../kube/reflector.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
-import { isStartOver, startStatusOf, type Conversation } from '../resources/conversation.ts';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { isStartOver, startStatusOf } from '../resources/conversation.ts';
 import { conversationIdOf } from '../resources/ids.ts';
 import type { KubeObject } from '../resources/object.ts';
 import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
@@ -75,7 +76,7 @@ const onChange = <T extends KubeObject>(
  * After its start a conversation's status is written by us alone, and what its agent does is polled. What the status says of its
  * sandbox is looked at again all the same: it may have been written from a cache that was behind, and compared with another.
  */
-const conversationMatters = (conversation: Conversation, old: Conversation): boolean =>
+const conversationMatters = (conversation: CachedConversation, old: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||
   startStatusOf(conversation) !== startStatusOf(old) ||
   conversation.metadata.generation !== old.metadata.generation ||

@@ -25,6 +25,7 @@ import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { Records } from './lookup/records.ts';
+import { StartTextReader } from './lookup/start-texts.ts';
 import type { GitDirectory } from './git/directory.ts';
 import { typedNames, type GitHosts } from './git/typed-names.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
@@ -60,6 +61,7 @@ import { sandboxRoutes } from './v1/sandboxes.ts';
 import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
+import { TaskTexts } from './v1/task-texts.ts';
 
 export interface GatewayOptions {
   readonly client: KubeClient;
@@ -195,6 +197,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     clock,
     random,
     records: new Records({ client, namespace, caches }),
+    // Not the fair client: it bounds its reads by owner itself, also those of streams, which no request is behind.
+    startTexts: new StartTextReader({ client: options.client, clock }),
     feeds,
     exposure: agents.exposure,
     streams,
@@ -210,7 +214,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const began = clock.monotonic();
   const documented = [
     ...conversationRoutes(services, texts, search),
-    ...startTaskRoutes(services, texts, search),
+    ...startTaskRoutes(services, new TaskTexts(services), search),
     ...eventRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),

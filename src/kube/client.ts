@@ -41,6 +41,9 @@ export interface WatchOptions extends ListOptions {
   readonly signal: AbortSignal;
 }
 
+/** As much of an object as names the version whose status is replaced, with the new status. */
+export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<keyof T, 'status'>>;
+
 export type Subresource = 'status' | 'scale' | 'binding';
 
 /**
@@ -49,14 +52,24 @@ export type Subresource = 'status' | 'scale' | 'binding';
  */
 export interface KubeClient {
   get<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, options?: CallOptions): Promise<T>;
-  /** Every object, fetched in pages of 500 of one consistent state. */
+  /** Every object of one consistent state. */
   list<T extends KubeObject>(resource: ResourceDefinition<T>, options?: ListOptions & CallOptions): Promise<ListResult<T>>;
+  /**
+   * What `map` makes of every object; undefined leaves one out. The objects come page by page, and only one page of them is in memory at
+   * a time. A list whose state has expired begins again: `map` is called anew then, and only the last results are returned.
+   */
+  listMapped<T extends KubeObject, R>(
+    resource: ResourceDefinition<T>,
+    map: (object: T) => R | undefined,
+    options?: ListOptions & CallOptions,
+  ): Promise<ListResult<R>>;
   /** Ends when the server ends the stream; throws `ApiError` for an ERROR event (410: list again). */
   watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
   create<T extends KubeObject>(resource: ResourceDefinition<T>, object: NewObject<T>, options?: CallOptions): Promise<T>;
   /** PUT; the object's resourceVersion is the precondition. */
-  update<T extends KubeObject>(resource: ResourceDefinition<T>, object: T, options?: CallOptions): Promise<T>;
-  updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: T, options?: CallOptions): Promise<T>;
+  update<T extends KubeObject>(resource: ResourceDefinition<T>, object: NoInfer<T>, options?: CallOptions): Promise<T>;
+  /** Replaces the status and touches nothing else, so the object may lack parts; its resourceVersion is the precondition. */
+  updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>, options?: CallOptions): Promise<T>;
   /** RFC 7386. A `metadata.resourceVersion` in the patch makes it conditional. */
   mergePatch<T extends KubeObject>(
     resource: ResourceDefinition<T>,

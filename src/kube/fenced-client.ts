@@ -1,5 +1,15 @@
 import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
-import type { CallOptions, DeleteOptions, KubeClient, ListOptions, ListResult, Subresource, WatchEvent, WatchOptions } from './client.ts';
+import type {
+  CallOptions,
+  DeleteOptions,
+  KubeClient,
+  ListOptions,
+  ListResult,
+  StatusUpdate,
+  Subresource,
+  WatchEvent,
+  WatchOptions,
+} from './client.ts';
 import { TransportError } from './errors.ts';
 import type { LeaderElection } from './leader-election.ts';
 
@@ -29,6 +39,14 @@ class FencedClient implements KubeClient {
     return this.#client.list(resource, options);
   }
 
+  listMapped<T extends KubeObject, R>(
+    resource: Resource<T>,
+    map: (object: T) => R | undefined,
+    options?: ListOptions & CallOptions,
+  ): Promise<ListResult<R>> {
+    return this.#client.listMapped(resource, map, options);
+  }
+
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
     return this.#client.watch(resource, options);
   }
@@ -37,11 +55,11 @@ class FencedClient implements KubeClient {
     return this.#write(options, (gated) => this.#client.create(resource, object, gated));
   }
 
-  update<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions = {}): Promise<T> {
+  update<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options: CallOptions = {}): Promise<T> {
     return this.#write(options, (gated) => this.#client.update(resource, object, gated));
   }
 
-  updateStatus<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions = {}): Promise<T> {
+  updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: CallOptions = {}): Promise<T> {
     return this.#write(options, (gated) => this.#client.updateStatus(resource, object, gated));
   }
 

@@ -1,5 +1,15 @@
 import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
-import type { CallOptions, DeleteOptions, KubeClient, ListOptions, ListResult, Subresource, WatchEvent, WatchOptions } from './client.ts';
+import type {
+  CallOptions,
+  DeleteOptions,
+  KubeClient,
+  ListOptions,
+  ListResult,
+  StatusUpdate,
+  Subresource,
+  WatchEvent,
+  WatchOptions,
+} from './client.ts';
 import { isExpired } from './errors.ts';
 import { Flattened } from './flattened.ts';
 import { linesOf, wholeLines } from './lines.ts';
@@ -38,19 +48,27 @@ export class HttpKubeClient implements KubeClient {
     );
   }
 
-  async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions & CallOptions = {}): Promise<ListResult<T>> {
+  list<T extends KubeObject>(resource: Resource<T>, options: ListOptions & CallOptions = {}): Promise<ListResult<T>> {
+    return this.listMapped(resource, (object) => object, options);
+  }
+
+  async listMapped<T extends KubeObject, R>(
+    resource: Resource<T>,
+    map: (object: T) => R | undefined,
+    options: ListOptions & CallOptions = {},
+  ): Promise<ListResult<R>> {
     try {
-      return await this.#pages(resource, options, pageSize);
+      return await this.#pages(resource, map, options, pageSize);
     } catch (error) {
       if (!isExpired(error)) throw error;
     }
     // The state that the pages were cut from has been compacted meanwhile. Whoever is too slow twice gets all at once (client-go's pager).
     try {
-      return await this.#pages(resource, options, pageSize);
+      return await this.#pages(resource, map, options, pageSize);
     } catch (error) {
       if (!isExpired(error)) throw error;
     }
-    return this.#pages(resource, options, undefined);
+    return this.#pages(resource, map, options, undefined);
   }
 
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterableIterator<WatchEvent<T>> {
@@ -70,12 +88,40 @@ export class HttpKubeClient implements KubeClient {
     return withoutManagedFields(resource, stored);
   }
 
-  update<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions = {}): Promise<T> {
-    return this.#put(resource, object, undefined, options);
+  async update<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options: CallOptions = {}): Promise<T> {
+    const { namespace = '', name } = object.metadata;
+    const path = withQuery(objectPath(resource, namespace, name), writing(options));
+    const stored = await this.#transport.call({
+      verb: 'update',
+      resource: resource.plural,
+      method: 'PUT',
+      path,
+      body: object,
+      ...sending(options),
+    });
+    return withoutManagedFields(resource, stored);
   }
 
-  updateStatus<T extends KubeObject>(resource: Resource<T>, object: T, options: CallOptions = {}): Promise<T> {
-    return this.#put(resource, object, 'status', options);
+  /**
+   * A patch, and no PUT, because a PUT of an object that lacks parts takes the ownership of those from their field managers: of a custom
+   * resource, the API server leaves only `spec` out of that when the status is written.
+   */
+  async updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: CallOptions = {}): Promise<T> {
+    const { namespace = '', name, resourceVersion } = object.metadata;
+    const stored = await this.#transport.call({
+      verb: 'patch',
+      resource: resource.plural,
+      method: 'PATCH',
+      path: withQuery(objectPath(resource, namespace, name, 'status'), writing(options)),
+      // To replace the version is to demand it: the API server answers 409 where it has another one.
+      body: [
+        { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion },
+        { op: 'add', path: '/status', value: 'status' in object ? object.status : {} },
+      ],
+      contentType: 'application/json-patch+json',
+      ...sending(options),
+    });
+    return withoutManagedFields(resource, stored);
   }
 
   async mergePatch<T extends KubeObject>(
@@ -131,25 +177,6 @@ export class HttpKubeClient implements KubeClient {
     await this.#transport.call({ verb: 'create', resource: resource.plural, method: 'POST', path, body, ...sending(options) });
   }
 
-  async #put<T extends KubeObject>(
-    resource: Resource<T>,
-    object: T,
-    subresource: Subresource | undefined,
-    options: CallOptions,
-  ): Promise<T> {
-    const { namespace = '', name } = object.metadata;
-    const path = withQuery(objectPath(resource, namespace, name, subresource), writing(options));
-    const stored = await this.#transport.call({
-      verb: 'update',
-      resource: resource.plural,
-      method: 'PUT',
-      path,
-      body: object,
-      ...sending(options),
-    });
-    return withoutManagedFields(resource, stored);
-  }
-
   /** The events of what has come in together; each is parsed when it is taken. */
   async *#watchBatches<T extends KubeObject>(
     resource: Resource<T>,
@@ -162,19 +189,23 @@ export class HttpKubeClient implements KubeClient {
     for await (const text of wholeLines(stream, maxWatchLineBytes)) yield eventsOf(resource, text);
   }
 
-  async #pages<T extends KubeObject>(
+  async #pages<T extends KubeObject, R>(
     resource: Resource<T>,
+    map: (object: T) => R | undefined,
     options: ListOptions & CallOptions,
     limit: number | undefined,
-  ): Promise<ListResult<T>> {
-    const items: T[] = [];
+  ): Promise<ListResult<R>> {
+    const items: R[] = [];
     let next: string | undefined;
     for (;;) {
       const query: Query = { ...selectors(options), limit, continue: next };
       const path = withQuery(collectionPath(resource, options.namespace), query);
       const answer = await this.#transport.call({ verb: 'list', resource: resource.plural, method: 'GET', path, ...sending(options) });
       const page = answer as ListPage<T>;
-      for (const item of page.items ?? []) items.push(withoutManagedFields(resource, item));
+      for (const item of page.items ?? []) {
+        const mapped = map(withoutManagedFields(resource, item));
+        if (mapped !== undefined) items.push(mapped);
+      }
       next = page.metadata.continue;
       if (next === undefined || next === '') return { items, resourceVersion: page.metadata.resourceVersion };
     }

@@ -18,12 +18,13 @@ export interface Handler<T> {
   deleted?(object: T): void;
 }
 
-export interface ReflectorOptions<T extends KubeObject> {
+interface CommonOptions<S extends KubeObject, T extends KubeObject> {
   readonly client: KubeClient;
-  readonly resource: ResourceDefinition<T>;
+  readonly resource: ResourceDefinition<S>;
   /** Absent: all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
+  /** Of what the store holds. */
   readonly indexers?: Indexers<T>;
   /**
    * A watch that says nothing for so long is taken for dead and begun again; 150 s by default. API servers send a bookmark
@@ -36,6 +37,17 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly metrics?: Metrics;
 }
 
+/**
+ * Makes of each object of a list or a watch the one that the store holds, as client-go's SetTransform: for parts that would take memory and
+ * that no reader of the store needs. Called for objects that `accepts` has let pass, once for each version, and page by page, so that never
+ * more than a page of whole objects is in memory. Pure; namespace, name, uid and resourceVersion stay as they are.
+ */
+type Transform<S, T> = (object: S) => T;
+
+export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = CommonOptions<S, T> &
+  // Without a transform the store holds what the server sends.
+  ([S] extends [T] ? { readonly transform?: Transform<S, T> } : { readonly transform: Transform<S, T> });
+
 /** client-go's: 800 ms to 30 s, doubled, and forgotten after two minutes of health. */
 const backoff: BackoffOptions = { baseMs: 800, capMs: 30_000, jitter: 1 };
 const healthyMs = 120_000;
@@ -43,17 +55,17 @@ const healthyMs = 120_000;
 /** A watch that ends sooner and has said nothing is a fault of the server, not the end of its time. */
 const shortWatchMs = 1000;
 
-/** So many objects are checked in one turn, so that a large list does not keep everything else waiting. */
-const checkedPerTurn = 1000;
-
 type Cause = 'timeout' | 'short' | 'expired' | 'silent' | 'connection' | 'refused';
 
 /**
  * Keeps a store equal to what the API server has, by a list and a watch that goes on from it, for as long as it runs: whatever
  * fails is tried again. Objects whose schema is not the one we know are left out, as if they did not exist.
+ * @typeParam S What the API server sends.
+ * @typeParam T What the store holds.
  */
-export class Reflector<T extends KubeObject> {
-  readonly #options: ReflectorOptions<T>;
+export class Reflector<S extends KubeObject, T extends KubeObject = S> {
+  readonly #options: CommonOptions<S, T>;
+  readonly #transform: Transform<S, T>;
   readonly #logger: Logger;
   readonly #store: IndexedStore<T>;
   readonly #abort = new AbortController();
@@ -68,8 +80,11 @@ export class Reflector<T extends KubeObject> {
   /** The end of the last wait. */
   #beganAt = 0;
 
-  constructor(options: ReflectorOptions<T>) {
+  constructor(options: ReflectorOptions<S, T>) {
     this.#options = options;
+    const { transform }: { readonly transform?: Transform<S, T> } = options;
+    // By the type of the options, S is a T where there is no transform.
+    this.#transform = transform ?? ((object) => object as unknown as T);
     this.#logger = options.logger.child({ resource: options.resource.plural });
     this.#store = new IndexedStore(options.indexers);
     // Nobody has to wait for it.
@@ -151,33 +166,24 @@ export class Reflector<T extends KubeObject> {
 
   async #list(signal: AbortSignal): Promise<string> {
     const { client, resource, namespace, labelSelector } = this.#options;
+    const refused = new Map<string, string>();
+    const take = (object: S) => (this.#accepts(object, this.#refused, refused) ? this.#transform(object) : undefined);
     // No version asked for: the list is a consistent read, never older than what is known already.
-    const list = await client.list(resource, {
+    const list = await client.listMapped(resource, take, {
       signal,
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),
     });
-    const accepted = await this.#checkAll(list.items, signal);
+    this.#refused = refused;
     // From here to the end in one turn: no one sees a half of the list.
-    const present = new Set(accepted.map(({ metadata }) => metadata.uid));
+    const present = new Set(list.items.map(({ metadata }) => metadata.uid));
     for (const object of this.#store.list()) if (!present.has(object.metadata.uid)) this.#remove(object);
-    for (const object of accepted) this.#put(object);
+    for (const object of list.items) this.#put(object);
     if (!this.#synced) {
       this.#synced = true;
       this.#firstSync.resolve(undefined);
     }
     return list.resourceVersion;
-  }
-
-  async #checkAll(items: readonly T[], signal: AbortSignal): Promise<readonly T[]> {
-    const before = this.#refused;
-    this.#refused = new Map();
-    const accepted: T[] = [];
-    for (const [index, object] of items.entries()) {
-      if (index > 0 && index % checkedPerTurn === 0) await sleep(this.#options.clock, 0, signal);
-      if (this.#accepts(object, before)) accepted.push(object);
-    }
-    return accepted;
   }
 
   /** Returns the version to go on from once the server has ended the stream; throws a WatchFailure for everything else. */
@@ -213,7 +219,7 @@ export class Reflector<T extends KubeObject> {
     return resourceVersion;
   }
 
-  #apply(event: WatchEvent<T>): string {
+  #apply(event: WatchEvent<S>): string {
     if (event.type === 'BOOKMARK') return event.resourceVersion;
     const { object } = event;
     const { namespace = '', name, uid, resourceVersion } = object.metadata;
@@ -221,8 +227,8 @@ export class Reflector<T extends KubeObject> {
       this.#refused.delete(uid);
       const known = this.#store.get(namespace, name);
       if (known?.metadata.uid === uid) this.#remove(known);
-    } else if (this.#accepts(object, this.#refused)) {
-      this.#put(object);
+    } else if (this.#accepts(object, this.#refused, this.#refused)) {
+      this.#put(this.#transform(object));
     } else {
       const known = this.#store.get(namespace, name);
       if (known !== undefined) this.#remove(known);
@@ -251,16 +257,16 @@ export class Reflector<T extends KubeObject> {
     this.#tellAll((handler) => handler.deleted?.(object));
   }
 
-  #accepts(object: T, logged: ReadonlyMap<string, string>): boolean {
+  #accepts(object: S, logged: ReadonlyMap<string, string>, refused: Map<string, string>): boolean {
     const { accepts } = this.#options.resource;
     const { namespace, name, uid, resourceVersion } = object.metadata;
     if (accepts === undefined || accepts(object)) {
       // Nearly always: of every event, and a look-up costs.
-      if (this.#refused.size > 0) this.#refused.delete(uid);
+      if (refused.size > 0) refused.delete(uid);
       return true;
     }
     if (logged.get(uid) !== resourceVersion) this.#logger.warn('Object with an unknown schema is left out', { namespace, name, uid });
-    this.#refused.set(uid, resourceVersion);
+    refused.set(uid, resourceVersion);
     return false;
   }
 

@@ -1,5 +1,6 @@
 import { findCondition, isTrue } from '../resources/conditions.ts';
-import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../resources/conversation.ts';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { isStartOver, startStatusOf, untoldMessages } from '../resources/conversation.ts';
 import {
   SandboxCondition,
   SandboxReason,
@@ -67,7 +68,7 @@ export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiv
 export interface SlotFacts {
   readonly sandbox: Sandbox;
   /** Those that are in it, and those that it was made for. */
-  readonly conversations: readonly Conversation[];
+  readonly conversations: readonly CachedConversation[];
   /** One that it was made for is not known yet, and may not have started. */
   readonly unknownStart?: boolean;
   readonly limits?: TimeLimits | undefined;
@@ -134,24 +135,24 @@ function expiryOf(slot: { activeSince: number; idleSince: number }, limits: Time
 }
 
 /** Something has been sent to its agent that it has not been told. One in `error` may never be. */
-const hasMail = (conversation: Conversation): boolean =>
+const hasMail = (conversation: CachedConversation): boolean =>
   untoldMessages(conversation).length > 0 && startStatusOf(conversation) === 'READY' && conversation.status?.executionStatus !== 'error';
 
 /** Its agent works, or will go on by itself with what was cut off or sent to it. */
-const isWorking = (conversation: Conversation): boolean =>
+const isWorking = (conversation: CachedConversation): boolean =>
   conversation.status?.executionStatus === 'running' || isToGoOn(conversation) || hasMail(conversation);
 
-const isToGoOn = ({ status }: Conversation): boolean =>
+const isToGoOn = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user;
 
 /** Its agent has not been asked since its container has started: it may have work to do of which nobody here knows. */
-function isUnasked(conversation: Conversation, sandbox: Sandbox): boolean {
+function isUnasked(conversation: CachedConversation, sandbox: Sandbox): boolean {
   const { executionStatus, agentRun = 0 } = conversation.status ?? {};
   if (startStatusOf(conversation) !== 'READY' || executionStatus === 'error') return false;
   return executionStatus === undefined || agentRun < (sandbox.status?.agentRuns ?? 0);
 }
 
-const isUnfinished = (conversation: Conversation): boolean => {
+const isUnfinished = (conversation: CachedConversation): boolean => {
   const { status } = conversation;
   return (
     !isStartOver(startStatusOf(conversation)) ||

@@ -271,7 +271,13 @@ export const startStatusOf = ({ status }: Pick<Conversation, 'status'>): StartSt
 export const isStartOver = (status: StartStatus): boolean => status === 'READY' || status === 'ERROR';
 
 /** What the agent has not been told yet, in order. */
-export const untoldMessages = ({ spec, status }: Pick<Conversation, 'spec' | 'status'>): readonly LaterMessage[] => {
+export function untoldMessages<M extends Pick<LaterMessage, 'number'>>({
+  spec,
+  status,
+}: {
+  readonly spec: { readonly messages?: readonly M[] | undefined };
+  readonly status?: ConversationStatus | undefined;
+}): readonly M[] {
   const told = status?.messages?.told ?? 0;
   return (spec.messages ?? []).filter(({ number }) => number > told).sort((one, other) => one.number - other.number);
-};
+}

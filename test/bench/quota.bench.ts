@@ -9,12 +9,12 @@ import type { Transport } from '../../src/kube/transport.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { setCondition } from '../../src/resources/conditions.ts';
-import type { Conversation } from '../../src/resources/conversation.ts';
+import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resources/conversation-quota.ts';
 import type { Pod } from '../../src/resources/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
-import { resumeRequestedAnnotation, SandboxCondition, slotTaken, type Sandbox } from '../../src/resources/sandbox.ts';
+import { resumeRequestedAnnotation, SandboxCondition, slotTaken, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
 import { percentile, report } from './figure.ts';
 import { sandboxText } from './sandbox-text.ts';
 
@@ -64,13 +64,14 @@ function aSandbox(index: number): Sandbox {
   };
 }
 
-function aConversation({ metadata, spec }: Sandbox, index: number): Conversation {
+function aConversation({ metadata, spec }: Sandbox, index: number): CachedConversation {
   const [made] = metadata.ownerReferences ?? [];
   return {
     apiVersion,
     kind: 'Conversation',
-    metadata: { ...metadata, name: made?.name ?? '', uid: made?.uid ?? '', resourceVersion: String(index + 1), ownerReferences: [] },
+    metadata: { ...metadata, name: made?.name ?? '', uid: made?.uid ?? '', resourceVersion: String(index + 1) },
     spec: { owner: spec.owner, templateName: 'default' },
+    ...{ storedBytes: 500, firstWords: '' },
     status: {
       start: { status: 'READY', transitions: [] },
       sandboxName: metadata.name,
@@ -102,7 +103,7 @@ const template: SandboxTemplate = {
 
 const stores = {
   sandboxes: new IndexedStore<Sandbox>({ [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`] }),
-  conversations: new IndexedStore<Conversation>({ [bySandbox]: ({ status }) => [`${namespace}/${status?.sandboxName ?? ''}`] }),
+  conversations: new IndexedStore<CachedConversation>({ [bySandbox]: ({ status }) => [`${namespace}/${status?.sandboxName ?? ''}`] }),
   templates: new IndexedStore<SandboxTemplate>(),
   quotas: new IndexedStore<ConversationQuota>(),
   pods: new IndexedStore<Pod>(),
@@ -127,19 +128,26 @@ function mark(): void {
   beganAt = performance.now();
 }
 
+/** What the API server makes of a status that is replaced. */
+function patched(path: string, body: unknown): Sandbox {
+  const name = path.split('/').at(-2) ?? '';
+  const known = stores.sandboxes.get(namespace, name);
+  const status = (body as readonly { readonly path: string; readonly value: unknown }[]).find((operation) => operation.path === '/status');
+  if (known === undefined || status === undefined) throw new Error(`a status of ${name} was not expected`);
+  return { ...known, metadata: { ...known.metadata, resourceVersion: nextVersion() }, status: status.value as SandboxState };
+}
+
 /** The API server: it answers at once. */
 const transport: Pick<Transport, 'call' | 'stream'> = {
   call: ({ verb, resource, path, body }) => {
-    if (verb === 'update' && resource === 'sandboxes') {
+    if (verb === 'patch' && resource === 'sandboxes') {
       samples.push(cpuMs() - began);
       elapsed.push(performance.now() - beganAt);
-      const object = body as Sandbox;
-      const stored = { ...object, metadata: { ...object.metadata, resourceVersion: nextVersion() } };
+      const stored = patched(path, body);
       written.push(stored);
       mark();
       return Promise.resolve(stored);
     }
-    if (verb === 'update') return Promise.resolve(body);
     if (verb !== 'list') return Promise.reject(new Error(`${verb} of ${resource} was not expected`));
     if (resource !== 'sandboxes') {
       const items = resource === 'conversationquotas' ? stores.quotas.list() : [];
@@ -234,7 +242,7 @@ async function somethingHappens(admission: AdmissionReconciler): Promise<void> {
     const [conversation] = stores.conversations.byIndex(bySandbox, `${namespace}/${sandbox.metadata.name}`);
     if (conversation === undefined) throw new Error('it has no conversation');
     const executionStatus = conversation.status?.executionStatus === 'running' ? 'finished' : 'running';
-    const next: Conversation = { ...conversation, status: { ...conversation.status, executionStatus } };
+    const next: CachedConversation = { ...conversation, status: { ...conversation.status, executionStatus } };
     stores.conversations.set(next);
     mark();
     admission.observeConversation(next);

@@ -88,7 +88,7 @@ async function measure({ name, perSandbox, webhooks, atMostMs }: Part): Promise<
 
     const statusWrites = async () => {
       const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-      const lines = text.split('\n').filter((line) => line.includes('kube_api_calls_total{') && line.includes('verb="update"'));
+      const lines = text.split('\n').filter((line) => line.includes('kube_api_calls_total{') && line.includes('verb="patch"'));
       return lines.filter((line) => line.includes('"conversations')).reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
     };
     const during = async (work: () => Promise<unknown>) => {

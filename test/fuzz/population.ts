@@ -1,7 +1,8 @@
 import type { Reflector } from '../../src/kube/reflector.ts';
 import { isNotFound } from '../../src/kube/errors.ts';
 import { apiKeys } from '../../src/resources/api-key.ts';
-import { conversations, isStartOver, startStatuses, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
+import { conversations, isStartOver, startStatuses, startStatusOf } from '../../src/resources/conversation.ts';
 import { startTaskIdOf, uuidOf } from '../../src/resources/ids.ts';
 import type { KubeObject } from '../../src/resources/object.ts';
 import { failed, namespace, owners, ready, type Owner, type TwoOwners } from '../support/gateway/two-owners.ts';
@@ -40,7 +41,7 @@ export class Population {
 
   constructor(world: TwoOwners) {
     this.#world = world;
-    const look = (conversation: Conversation) => this.#operate(conversation);
+    const look = (conversation: CachedConversation) => this.#operate(conversation);
     this.#remove = world.caches.conversations.addHandler({ added: look, updated: look });
   }
 
@@ -101,7 +102,7 @@ export class Population {
   }
 
   /** Starts end, and messages are told. */
-  #operate(conversation: Conversation): void {
+  #operate(conversation: CachedConversation): void {
     const { name, deletionTimestamp } = conversation.metadata;
     if (deletionTimestamp !== undefined) return;
     const transitions = startStatuses.slice(0, 5).map((status) => ({ status, time }));
@@ -123,7 +124,7 @@ export class Population {
 
 const isKept = (name: string, kept: ReadonlyMap<Owner, string>): boolean => [...kept.values()].includes(name);
 
-const isThere = <T extends KubeObject>({ store }: Reflector<T>, name: string): boolean => {
+const isThere = <S extends KubeObject, T extends KubeObject>({ store }: Reflector<S, T>, name: string): boolean => {
   const found = store.get(namespace, name);
   return found !== undefined && found.metadata.deletionTimestamp === undefined;
 };

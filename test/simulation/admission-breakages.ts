@@ -10,7 +10,7 @@ import { findCondition } from '../../src/resources/conditions.ts';
 import { pods, type Pod } from '../../src/resources/core.ts';
 import type { QuotaRule, QuotaRules } from '../../src/resources/quota-rules.ts';
 import { SandboxCondition, sandboxes, slotTaken, type Sandbox } from '../../src/resources/sandbox.ts';
-import { but, client } from './broken-parts.ts';
+import { but, client, pretended } from './broken-parts.ts';
 import type { Breakage } from './operator-process.ts';
 import { patched, patchedGetter } from './patched.ts';
 
@@ -96,12 +96,12 @@ export const admissionBreakages = {
   'a pod is made without a reservation': {
     client: (whole, { caches }) =>
       but(whole, {
-        updateStatus: (resource, object, options) => {
+        updateStatus: async (resource, object, options) => {
           const { namespace = '', name } = object.metadata;
           const replicas = (sandbox: object | undefined) => (sandbox as Sandbox | undefined)?.status?.replicas;
           const reserves =
             resource.kind === sandboxes.kind && replicas(object) === 1 && replicas(caches().sandboxes.store.get(namespace, name)) !== 1;
-          return reserves ? Promise.resolve(object) : whole.updateStatus(resource, object, options);
+          return reserves ? pretended(await whole.get(resource, namespace, name), object) : whole.updateStatus(resource, object, options);
         },
       }),
   },

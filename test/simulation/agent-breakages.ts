@@ -6,7 +6,7 @@ import { Operator } from '../../src/controllers/operator.ts';
 import type { Conversation } from '../../src/resources/conversation.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import type { KubeObject } from '../../src/resources/object.ts';
-import { but, client } from './broken-parts.ts';
+import { but, client, pretended } from './broken-parts.ts';
 import type { Breakage } from './operator-process.ts';
 import { patched } from './patched.ts';
 
@@ -75,8 +75,10 @@ export const agentBreakages = {
   'a run is stopped as soon as it is seen': { patches: [patched(Stalls.prototype, 'look', () => ages)] },
   'that a run was stopped is not written down': {
     client: client((whole) => ({
-      updateStatus: (resource, object, options) =>
-        resource.kind === conversations.kind && isStall(object) ? Promise.resolve(object) : whole.updateStatus(resource, object, options),
+      updateStatus: async (resource, object, options) => {
+        if (resource.kind !== conversations.kind || !isStall(object)) return whole.updateStatus(resource, object, options);
+        return pretended(await whole.get(resource, object.metadata.namespace ?? '', object.metadata.name), object);
+      },
     })),
   },
 } as const satisfies Readonly<Record<string, Breakage>>;

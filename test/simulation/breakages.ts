@@ -6,6 +6,7 @@ import { createCaches } from '../../src/controllers/caches.ts';
 import { TransportError } from '../../src/kube/errors.ts';
 import type { Reflector } from '../../src/kube/reflector.ts';
 import type { Store } from '../../src/kube/store.ts';
+import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import { persistentVolumeClaims, pods } from '../../src/resources/core.ts';
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
@@ -21,7 +22,7 @@ const agent =
     but(whole, replace(whole));
 
 /** What a store gives out is not what is in it. */
-const mapped = <T extends KubeObject>(reflector: Reflector<T>, map: (object: T) => T): Reflector<T> => {
+const mapped = <S extends KubeObject, T extends KubeObject>(reflector: Reflector<S, T>, map: (object: T) => T): Reflector<S, T> => {
   const { store } = reflector;
   const changed: Partial<Store<T>> = {
     get: (namespace, name) => {
@@ -306,14 +307,14 @@ function withInterruption<T extends KubeObject>(object: T, changed: Partial<Inte
   return { ...object, status: { ...status, interruption: { ...status.interruption, ...changed } } };
 }
 
-function withLossForPause(conversation: Conversation): Conversation {
+function withLossForPause(conversation: CachedConversation): CachedConversation {
   const { status } = conversation;
   if (status?.interruption === undefined) return conversation;
   return { ...conversation, status: { ...status, interruption: { ...status.interruption, reason: 'Loss' } } };
 }
 
 /** As if it had been made for whichever conversation has that id now. */
-function ownedByPresent(sandbox: Sandbox, store: Store<Conversation>): Sandbox {
+function ownedByPresent(sandbox: Sandbox, store: Store<CachedConversation>): Sandbox {
   const owner = store.list().find((conversation) => ownSandboxName(conversationIdOf(conversation)) === sandbox.metadata.name);
   const references = sandbox.metadata.ownerReferences ?? [];
   if (owner === undefined || references.length === 0) return sandbox;

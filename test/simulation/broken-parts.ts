@@ -1,4 +1,5 @@
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient, StatusUpdate } from '../../src/kube/client.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
 import type { Breakage } from './operator-process.ts';
 
 /** The same object with some methods replaced; the others still find their own `this`. */
@@ -12,6 +13,10 @@ export function but<T extends object>(whole: T, replaced: Partial<T>): T {
     },
   });
 }
+
+/** The answer to a write of the status that was not made. */
+export const pretended = <T extends KubeObject>(stored: T, sent: StatusUpdate<T>): T =>
+  Object.assign({}, stored, 'status' in sent ? { status: sent.status } : {});
 
 /** A client with some of its calls replaced. */
 export const client =

@@ -1,5 +1,6 @@
 import type { Slot, SlotState } from '../../src/quota/slot.ts';
 import type { Condition } from '../../src/resources/conditions.ts';
+import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
 import type { Conversation, ConversationSpec, ConversationStatus } from '../../src/resources/conversation.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resources/conversation-quota.ts';
 import type { PersistentVolumeClaim, Pod } from '../../src/resources/core.ts';
@@ -104,9 +105,20 @@ export const aClaim = (sandbox: Sandbox): PersistentVolumeClaim => ({
   spec: {},
 });
 
-export const aConversation = (
-  wish: { readonly name?: string; readonly spec?: Partial<ConversationSpec>; readonly status?: ConversationStatus } = {},
-): Conversation => ({
+/** As the API server has it, with what caches add. */
+export function aConversation(wish: ConversationWish = {}): Conversation & CachedConversation {
+  const stored = aStoredConversation(wish);
+  const { storedBytes, firstWords } = cachedConversation(stored);
+  return { ...stored, storedBytes, firstWords };
+}
+
+export interface ConversationWish {
+  readonly name?: string;
+  readonly spec?: Partial<ConversationSpec>;
+  readonly status?: ConversationStatus;
+}
+
+const aStoredConversation = (wish: ConversationWish): Conversation => ({
   apiVersion,
   kind: 'Conversation',
   metadata: metadata(wish.name ?? '019aa6a65c4d7b1e8f1f2f7f4f3a2b10'),

@@ -7,6 +7,7 @@ import type { EventDetails } from '../../src/kube/events.ts';
 import { IndexedStore } from '../../src/kube/store.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
+import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
@@ -22,7 +23,7 @@ export class ConversationScene {
   readonly clock = new VirtualClock(noonMs);
   readonly events: EventDetails[] = [];
   readonly #stores = {
-    conversations: new IndexedStore<Conversation>({
+    conversations: new IndexedStore<CachedConversation>({
       [bySandbox]: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`]),
     }),
     sandboxes: new IndexedStore<Sandbox>(),
@@ -63,12 +64,16 @@ export class ConversationScene {
   }
 
   async refresh(): Promise<void> {
-    await this.#fill(conversations, this.#stores.conversations);
-    await this.#fill(sandboxes, this.#stores.sandboxes);
+    await this.#fill(conversations, this.#stores.conversations, cachedConversation);
+    await this.#fill(sandboxes, this.#stores.sandboxes, (sandbox) => sandbox);
   }
 
-  async #fill<T extends KubeObject>(resource: ResourceDefinition<T>, store: IndexedStore<T>): Promise<void> {
+  async #fill<S extends KubeObject, T extends KubeObject>(
+    resource: ResourceDefinition<S>,
+    store: IndexedStore<T>,
+    transform: (object: S) => T,
+  ): Promise<void> {
     for (const { metadata } of store.list()) store.delete(metadata.namespace ?? '', metadata.name);
-    for (const object of (await this.client.list(resource)).items) store.set(object);
+    for (const object of (await this.client.listMapped(resource, transform)).items) store.set(object);
   }
 }

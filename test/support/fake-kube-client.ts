@@ -1,7 +1,16 @@
 import { EventEmitter, once } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import { ApiError } from '../../src/kube/errors.ts';
-import type { KubeClient, ListOptions, WatchEvent, WatchOptions, DeleteOptions, CallOptions, Subresource } from '../../src/kube/client.ts';
+import type {
+  KubeClient,
+  ListOptions,
+  WatchEvent,
+  WatchOptions,
+  DeleteOptions,
+  CallOptions,
+  StatusUpdate,
+  Subresource,
+} from '../../src/kube/client.ts';
 import type { KubeObject, NewObject, ResourceDefinition } from '../../src/resources/object.ts';
 
 type Json = Record<string, unknown>;
@@ -64,6 +73,11 @@ export class FakeKubeClient implements KubeClient {
     return { items, resourceVersion: String(this.#version) };
   }
 
+  async listMapped<T extends KubeObject, R>(resource: ResourceDefinition<T>, map: (object: T) => R | undefined, options?: ListOptions) {
+    const { items, resourceVersion } = await this.list(resource, options);
+    return { items: items.map(map).filter((item) => item !== undefined), resourceVersion };
+  }
+
   async *watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
     await this.#call('watch', resource);
     const end = AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutSeconds * 1000)]);
@@ -110,7 +124,7 @@ export class FakeKubeClient implements KubeClient {
     return this.#typed(resource, this.#store('ADDED', resource, key, structuredClone(object)));
   }
 
-  async update<T extends KubeObject>(resource: ResourceDefinition<T>, object: T): Promise<T> {
+  async update<T extends KubeObject>(resource: ResourceDefinition<T>, object: NoInfer<T>): Promise<T> {
     await this.#call('update', resource, object.metadata.name);
     const next = structuredClone(object) as unknown as Stored;
     return this.#typed(
@@ -119,7 +133,7 @@ export class FakeKubeClient implements KubeClient {
     );
   }
 
-  async updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: T): Promise<T> {
+  async updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>): Promise<T> {
     await this.#call('updateStatus', resource, object.metadata.name);
     const { status } = structuredClone(object) as unknown as Stored;
     return this.#typed(

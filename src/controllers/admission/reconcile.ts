@@ -7,7 +7,8 @@ import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { findCondition } from '../../resources/conditions.ts';
-import { conversations as conversationKind, type Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations as conversationKind } from '../../resources/conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import { pods, type Pod } from '../../resources/core.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
@@ -27,7 +28,7 @@ export interface AdmissionReconcilerOptions {
   readonly client: KubeClient;
   readonly stores: {
     readonly sandboxes: Store<Sandbox>;
-    readonly conversations: Store<Conversation>;
+    readonly conversations: Store<CachedConversation>;
     readonly templates: Store<SandboxTemplate>;
     readonly quotas: Store<ConversationQuota>;
     readonly pods: Store<Pod>;
@@ -153,7 +154,7 @@ export class AdmissionReconciler {
     this.#enqueue(sandbox.metadata.namespace);
   }
 
-  observeConversation(conversation: Conversation): void {
+  observeConversation(conversation: CachedConversation): void {
     const { namespace } = conversation.metadata;
     const names = new Set([ownSandboxName(conversationIdOf(conversation)), conversation.status?.sandboxName]);
     for (const name of names) {
@@ -309,7 +310,7 @@ export class AdmissionReconciler {
   }
 
   /** Those of its owner that are in it, and those that it was made for, which may not know its name yet. */
-  #conversationsOf({ metadata, spec }: Sandbox): readonly Conversation[] {
+  #conversationsOf({ metadata, spec }: Sandbox): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
     const { namespace, name } = metadata;
     const found = new Map(
@@ -320,7 +321,7 @@ export class AdmissionReconciler {
   }
 
   /** The conversations that a sandbox was made for; undefined for one that the cache does not show. */
-  #makersOf({ namespace, ownerReferences = [] }: Sandbox['metadata']): readonly (Conversation | undefined)[] {
+  #makersOf({ namespace, ownerReferences = [] }: Sandbox['metadata']): readonly (CachedConversation | undefined)[] {
     const owners = ownerReferences.filter(({ kind }) => kind === conversationKind.kind);
     return owners.map(({ uid, name }) => {
       const made = this.#options.stores.conversations.get(namespace, name);

@@ -3,7 +3,7 @@ import type { AgentCredentials } from '../../agent/credentials.ts';
 import { plainText } from '../../agent/plain-text.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import type { Store } from '../../kube/store.ts';
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
 
@@ -12,6 +12,11 @@ const longestDetail = 2048;
 
 /** What a conversation's agent is told of how it should work. Holds a secret: the model's API key. */
 export type AgentConfiguration = Pick<NewAgentConversation, 'llm' | 'tools' | 'confirmationPolicy' | 'maxIterations'>;
+
+/** As much of a conversation as says how its agent is to work. */
+type Configured = { readonly metadata: Pick<CachedConversation['metadata'], 'namespace'> } & {
+  readonly spec: Pick<CachedConversation['spec'], 'owner' | 'templateName' | 'agent'>;
+};
 
 export interface AgentConfigurationsOptions {
   readonly credentials: AgentCredentials;
@@ -30,7 +35,7 @@ export class AgentConfigurations {
   }
 
   /** Throws a `StartFailure` when a credential is missing that the template names. */
-  async of(conversation: Conversation): Promise<AgentConfiguration> {
+  async of(conversation: Configured): Promise<AgentConfiguration> {
     const { spec } = conversation;
     const chosen = spec.agent ?? {};
     const given = this.#given(conversation);
@@ -50,7 +55,7 @@ export class AgentConfigurations {
   }
 
   /** The model and the key that there is for it now; undefined where there is none. */
-  async llmWithKey(conversation: Conversation): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
+  async llmWithKey(conversation: Configured): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
     const { model: givenModel, baseUrl } = this.#given(conversation);
     const apiKey = await this.#key(conversation);
     const llm = llmOf(conversation.spec.agent?.model ?? givenModel, baseUrl, apiKey);
@@ -58,16 +63,16 @@ export class AgentConfigurations {
   }
 
   /** A text of the agent's as it may be stored and shown: model hosts like to repeat the key that they refuse. */
-  async shown(text: string, conversation: Conversation): Promise<string> {
+  async shown(text: string, conversation: Configured): Promise<string> {
     const key = await this.#key(conversation);
     return plainText(key === undefined ? text : withoutSecrets(text, [key]), longestDetail);
   }
 
-  #given({ metadata, spec }: Conversation): Partial<SandboxTemplate['spec']['agent']> {
+  #given({ metadata, spec }: Configured): Partial<SandboxTemplate['spec']['agent']> {
     return this.#options.stores.templates.get(metadata.namespace, spec.templateName)?.spec.agent ?? {};
   }
 
-  async #key(conversation: Conversation): Promise<string | undefined> {
+  async #key(conversation: Configured): Promise<string | undefined> {
     const { credential } = this.#given(conversation);
     return credential === undefined ? undefined : this.#options.credentials.of(conversation.spec.owner, credential);
   }

@@ -3,7 +3,8 @@ import { AgentError } from '../../agent/errors.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { EventRecorder } from '../../kube/events.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { untoldMessages, type Conversation, type ConversationStatus, type LaterMessage } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { untoldMessages, type ConversationStatus, type LaterMessage } from '../../resources/conversation.ts';
 import { abortedAfter } from './aborted-after.ts';
 import {
   doubtOf,
@@ -28,7 +29,7 @@ export interface DeliveryOptions {
 /** A conversation whose agent answers. */
 export interface Addressee {
   /** As it is stored. */
-  readonly conversation: Conversation;
+  readonly conversation: CachedConversation;
   /** What its status is to become. */
   status: ConversationStatus;
   readonly endpoint: AgentEndpoint;
@@ -36,6 +37,8 @@ export interface Addressee {
   readonly container: string | undefined;
   /** What the agent has just said of itself. */
   readonly state: AgentConversation;
+  /** The message of this number with its content; undefined where the API server has none. */
+  message(number: number): Promise<LaterMessage | undefined>;
   /** Writes the status on the very version that was read, or throws. */
   store(): Promise<void>;
 }
@@ -70,8 +73,11 @@ export class Delivery {
   /** Returns when to look again, or undefined when all has been told. Throws `AgentError` when the agent has surely not got the next one. */
   async deliver(addressee: Addressee, signal: AbortSignal): Promise<number | undefined> {
     for (let count = 0; count < mostAtOnce; count++) {
-      const message = untoldMessages({ spec: addressee.conversation.spec, status: addressee.status })[0];
-      if (message === undefined) return undefined;
+      const next = untoldMessages({ spec: addressee.conversation.spec, status: addressee.status })[0];
+      if (next === undefined) return undefined;
+      const message = await addressee.message(next.number);
+      // Its sender has taken it back since; the cache will show that.
+      if (message === undefined) return lookAgainMs;
       if (!(await this.#tell(addressee, message, signal))) return lookAgainMs;
       this.forget(addressee.conversation.metadata.namespace, addressee.conversation.metadata.name);
     }

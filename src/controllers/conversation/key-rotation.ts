@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
 
 /** How an agent says that the model's host does not take its key. */
@@ -30,7 +30,7 @@ export class KeyRotation {
   }
 
   /** Throws `AgentError` when the agent could not be told: it is tried again with the next look. */
-  async look(conversation: Conversation, state: AgentConversation, endpoint: AgentEndpoint, signal: AbortSignal): Promise<void> {
+  async look(conversation: CachedConversation, state: AgentConversation, endpoint: AgentEndpoint, signal: AbortSignal): Promise<void> {
     const { agent, configurations } = this.#options;
     const { namespace, name, uid } = conversation.metadata;
     const { executionStatus, executionDetail } = conversation.status ?? {};

@@ -1,5 +1,6 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
@@ -80,7 +81,7 @@ export class StartPipeline {
 
   /** Clones and checks out. `begun`: it was running when it was looked at last. */
   async clone(
-    { spec: { repository }, metadata: { uid } }: Conversation,
+    { spec: { repository }, metadata: { uid } }: CachedConversation,
     endpoint: AgentEndpoint,
     { begun, access, signal }: { readonly begun: boolean; readonly access: () => CloneAccess | undefined; readonly signal: AbortSignal },
   ): Promise<Preparation> {
@@ -108,7 +109,12 @@ export class StartPipeline {
   }
 
   /** Runs the repository's set-up script and installs its git hook, where it has them. */
-  async setUp({ metadata: { uid } }: Conversation, endpoint: AgentEndpoint, begun: boolean, signal: AbortSignal): Promise<Preparation> {
+  async setUp(
+    { metadata: { uid } }: CachedConversation,
+    endpoint: AgentEndpoint,
+    begun: boolean,
+    signal: AbortSignal,
+  ): Promise<Preparation> {
     const step = { name: 'setup', id: uid, script: setupScript, timeoutSeconds: this.#options.setupTimeoutSeconds };
     let report = begun ? await this.#ask(endpoint, lookCommand(step, laterWaitSeconds), signal) : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost') report = await this.#begin(endpoint, step, signal);

@@ -11,6 +11,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import {
   conversations,
   isStartOver,
@@ -38,13 +39,14 @@ import { findSandbox } from './sandbox-of.ts';
 import { releaseSandbox } from './sandbox-release.ts';
 import { Scope } from './scope.ts';
 import { StatusWatch } from './status-watch.ts';
+import { storedConversation } from './stored-conversation.ts';
 import { StartFailure, restMs, stageMs, withFailure, withTransition } from './start.ts';
 import { StartSteps } from './start-steps.ts';
 
 export interface ConversationReconcilerOptions {
   readonly client: KubeClient;
   readonly stores: {
-    readonly conversations: Store<Conversation>;
+    readonly conversations: Store<CachedConversation>;
     readonly sandboxes: Store<Sandbox>;
     readonly templates: Store<SandboxTemplate>;
   };
@@ -88,7 +90,7 @@ export class ConversationReconciler {
   readonly #delivery: Delivery;
   readonly #runs: Runs;
   readonly #watch: StatusWatch;
-  readonly #written = new Map<string, Conversation>();
+  readonly #written = new Map<string, CachedConversation>();
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
@@ -155,7 +157,7 @@ export class ConversationReconciler {
   }
 
   /** What was written last, as long as the cache is behind it: what is decided on an older version can't be written. */
-  #newest(namespace: string, name: string): Conversation | undefined {
+  #newest(namespace: string, name: string): CachedConversation | undefined {
     const key = `${namespace}/${name}`;
     const cached = this.#options.stores.conversations.get(namespace, name);
     const written = this.#written.get(key);
@@ -246,8 +248,10 @@ export class ConversationReconciler {
 
   /** Tells the agent what has been sent to it since its first message. Returns when to look again; undefined: nothing is left. */
   async #talk(scope: Scope, state: AgentConversation, endpoint: AgentEndpoint, signal: AbortSignal): Promise<number | undefined> {
-    const { agent, clock } = this.#options;
+    const { agent, client, clock } = this.#options;
     const id = conversationIdOf(scope.stored);
+    let read: Promise<Conversation | undefined> | undefined;
+    const texts = () => (read ??= storedConversation(client, scope.stored, signal));
     const begin = runOf(scope.status, state, clock.now());
     if (begin === 'run') {
       await agent.run(endpoint, id, { signal });
@@ -265,6 +269,7 @@ export class ConversationReconciler {
           scope.status = status;
         },
         ...{ endpoint, id, state, container: scope.sandbox?.status?.containerID },
+        message: async (number) => (await texts())?.spec.messages?.find((message) => message.number === number),
         store: () => this.#store(scope, signal),
       },
       signal,
@@ -312,7 +317,7 @@ export class ConversationReconciler {
       ...(title === undefined ? {} : { title }),
     };
     if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
-    scope.stored = await client.updateStatus(conversations, { ...before, status }, { signal });
+    scope.stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal }));
     this.#written.set(`${before.metadata.namespace}/${before.metadata.name}`, scope.stored);
     const notice = noticeOfRun(before.status, status);
     if (notice !== undefined) events.record(before, notice);

@@ -1,11 +1,13 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
-import { conversations, startStatusOf, type Conversation, type ConversationStatus } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { startStatusOf, type ConversationStatus } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '../../resources/object.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
+import { storedConversation } from './stored-conversation.ts';
 
 export interface SandboxAccess {
   readonly client: KubeClient;
@@ -48,13 +50,17 @@ export async function storedSandbox(
  * The sandbox that the conversation starts in: the one it names, or its own, created when it isn't there. Undefined: one of
  * the same name, but of an earlier conversation, is on its way out; ask again.
  */
-export async function ensureSandbox(access: SandboxAccess, conversation: Conversation, signal: AbortSignal): Promise<Sandbox | undefined> {
+export async function ensureSandbox(
+  access: SandboxAccess,
+  conversation: CachedConversation,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
   return conversation.spec.sandboxName === undefined
     ? ensureOwn(access, conversation, signal)
     : join(access, conversation, conversation.spec.sandboxName, signal);
 }
 
-async function ensureOwn(access: SandboxAccess, conversation: Conversation, signal: AbortSignal): Promise<Sandbox | undefined> {
+async function ensureOwn(access: SandboxAccess, conversation: CachedConversation, signal: AbortSignal): Promise<Sandbox | undefined> {
   const { namespace } = conversation.metadata;
   const name = ownSandboxName(conversationIdOf(conversation));
   const { owner, templateName } = conversation.spec;
@@ -84,18 +90,12 @@ async function ensureOwn(access: SandboxAccess, conversation: Conversation, sign
  * Whether it is there and has not had its sandbox, as the API server knows it. For one that is gone, and that only the cache still
  * shows, a sandbox would be collected and made again, over and over; one that had its sandbox would begin its start a second time.
  */
-async function stillNeeds({ client }: SandboxAccess, { metadata }: Conversation, signal: AbortSignal): Promise<boolean> {
-  try {
-    const stored = await client.get(conversations, metadata.namespace, metadata.name, { signal });
-    const same = stored.metadata.uid === metadata.uid && stored.metadata.deletionTimestamp === undefined;
-    return same && startStatusOf(stored) === 'WORKING';
-  } catch (error) {
-    if (isNotFound(error)) return false;
-    throw error;
-  }
+async function stillNeeds({ client }: SandboxAccess, conversation: CachedConversation, signal: AbortSignal): Promise<boolean> {
+  const stored = await storedConversation(client, conversation, signal);
+  return stored !== undefined && startStatusOf(stored) === 'WORKING';
 }
 
-async function join(access: SandboxAccess, conversation: Conversation, name: string, signal: AbortSignal): Promise<Sandbox> {
+async function join(access: SandboxAccess, conversation: CachedConversation, name: string, signal: AbortSignal): Promise<Sandbox> {
   const { namespace } = conversation.metadata;
   // Not from the cache: whoever joins the one that is gone tells its agent what the new one should hear.
   const sandbox = await storedSandbox(access.client, namespace, name, signal);

@@ -1,13 +1,14 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
-import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { storedSandbox } from './sandbox-of.ts';
 
 export interface SandboxReleaseOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly conversations: Store<Conversation>; readonly sandboxes: Store<Sandbox> };
+  readonly stores: { readonly conversations: Store<CachedConversation>; readonly sandboxes: Store<Sandbox> };
 }
 
 /**
@@ -15,7 +16,11 @@ export interface SandboxReleaseOptions {
  * stays as long as another conversation that has joined it has not failed too. What the cache does not show yet is seen to when the
  * watch brings it: each change of the sandbox, and each start that fails, leads here again.
  */
-export async function releaseSandbox({ client, stores }: SandboxReleaseOptions, failed: Conversation, signal: AbortSignal): Promise<void> {
+export async function releaseSandbox(
+  { client, stores }: SandboxReleaseOptions,
+  failed: CachedConversation,
+  signal: AbortSignal,
+): Promise<void> {
   const { namespace, uid: failedUid } = failed.metadata;
   const { sandboxName, sandboxUID } = failed.status ?? {};
   const hasFailed = (uid: string, name: string): boolean => {

@@ -17,6 +17,7 @@ import { ensureSandbox, storedSandbox } from './sandbox-of.ts';
 import type { Scope } from './scope.ts';
 import { StartErrorCode, StartFailure, withDeadline, withTrouble } from './start.ts';
 import { StepDeadlines, slackMs } from './step-deadlines.ts';
+import { storedConversation } from './stored-conversation.ts';
 import { isRunning, lastLineOf, pollAfterMs, withStep } from './step-status.ts';
 
 export interface StartStepsOptions {
@@ -80,10 +81,13 @@ export class StartSteps {
     if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await store(scope, signal);
     const prepared = await this.#prepare(scope, endpoint, signal);
     if (typeof prepared === 'number') return prepared;
+    const whole = await storedConversation(client, scope.stored, signal);
+    // The cache will show that it is gone.
+    if (whole === undefined) return retryMs;
     scope.sandbox = this.#present(scope);
     const present = this.#runningEndpoint(scope);
     if (present === undefined) return this.#deadlines.leftMs(scope);
-    const { created, status } = await pipeline.createConversation(scope.stored, present, prepared.workingDir, signal);
+    const { created, status } = await pipeline.createConversation(whole, present, prepared.workingDir, signal);
     begun(scope, status, created);
     transition(scope, 'READY');
     return firstPollMs;

@@ -3,7 +3,8 @@ import type { AgentError } from '../../agent/errors.ts';
 import type { Clock } from '../../kube/clock.ts';
 import type { Request } from '../../kube/controller.ts';
 import type { Store } from '../../kube/store.ts';
-import type { Conversation, ConversationStatus } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { ConversationStatus } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
@@ -37,7 +38,7 @@ export interface Look {
 const keyOf = ({ namespace, name }: Request): string => `${namespace}/${name}`;
 
 /** What makes a look at once worth it: another word of its owner, another agent, another uid. */
-const subjectOf = ({ metadata }: Conversation, sandbox: Sandbox): string =>
+const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
   [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join('/');
 
 const askedOf = ({ metadata, status }: Sandbox, endpoint: AgentEndpoint): Asked => ({
@@ -85,7 +86,7 @@ export class StatusWatch {
   }
 
   /** A look, if one is due and succeeds. Throws what is no `AgentError`, and when the signal is aborted. */
-  async look(conversation: Conversation, sandbox: Sandbox, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Look | Later> {
+  async look(conversation: CachedConversation, sandbox: Sandbox, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Look | Later> {
     const subject = subjectOf(conversation, sandbox);
     const waitMs = this.#paces.waitMs(keyOf(conversation.metadata), subject);
     if (waitMs > 0) return { laterMs: waitMs };
@@ -119,7 +120,7 @@ export class StatusWatch {
   /** What a look has shown is stored. Milliseconds until the next one. */
   looked(
     look: Look,
-    conversation: Conversation,
+    conversation: CachedConversation,
     change: { readonly before: ConversationStatus; readonly status: ConversationStatus; readonly againAfterMs: number | undefined },
   ): number {
     const key = keyOf(conversation.metadata);
@@ -142,7 +143,7 @@ export class StatusWatch {
   }
 
   /** Whether what differs is not worth a write yet. If not, it has to be written now. */
-  withheld({ metadata, status }: Conversation, next: ConversationStatus): boolean {
+  withheld({ metadata, status }: CachedConversation, next: ConversationStatus): boolean {
     return this.#softWrites.withheld(keyOf(metadata), next, status);
   }
 }

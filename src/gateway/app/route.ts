@@ -23,8 +23,9 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** What a handler returns: JSON to send, also where it is text already, or nothing when it has sent the answer itself. */
-export type Answer = { readonly status?: number; readonly json: unknown } | { readonly jsonText: string } | undefined;
+/** What a handler returns: JSON to send, also where it is text already, or how much it has sent itself; nothing where that is not counted. */
+export type Answer =
+  { readonly status?: number; readonly json: unknown } | { readonly jsonText: string } | { readonly sentBytes: number } | undefined;
 
 /** What is said about an endpoint: the router and the OpenAPI document are both made of it. */
 interface Description {

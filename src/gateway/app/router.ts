@@ -17,7 +17,7 @@ import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { CurrentOwner } from './current-owner.ts';
 import { hasBody, jsonOf, maxBodyBytes, readBody } from './json-body.ts';
 import { queryOf } from './query.ts';
-import type { Route } from './route.ts';
+import type { Answer, Route } from './route.ts';
 import { sendJson, sendJsonText } from './send-json.ts';
 
 export interface RouterOptions {
@@ -156,12 +156,17 @@ const answer =
     // A stream that goes on is no work any more.
     response.locals.leave?.();
     if (result === undefined) return;
-    const send = () =>
-      'jsonText' in result ? sendJsonText(response, 200, result.jsonText) : sendJson(response, result.status ?? 200, result.json);
-    const bytes = owner === undefined ? send() : turns.now(owner, send);
+    const bytes = owner === undefined ? send(response, result) : turns.now(owner, () => send(response, result));
     waiting.add(response, owner ?? clientAddress(request), () => request.socket.destroy());
     if (owner !== undefined) limits.answered(owner, kindOf(route), bytes);
   };
+
+/** Returns the length in bytes. */
+function send(response: Response, result: NonNullable<Answer>): number {
+  if ('sentBytes' in result) return result.sentBytes;
+  if ('jsonText' in result) return sendJsonText(response, 200, result.jsonText);
+  return sendJson(response, result.status ?? 200, result.json);
+}
 
 const refuseMethod =
   (routes: readonly Route[]): RequestHandler =>

@@ -3,7 +3,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import type { ApiKey } from '../../resources/api-key.ts';
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { RandomBytes } from '../auth/key.ts';
 import type { GitDirectory } from '../git/directory.ts';
@@ -11,6 +11,7 @@ import type { AgentReads } from '../limits/agent-reads.ts';
 import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { Records } from '../lookup/records.ts';
+import type { StartTextReader } from '../lookup/start-texts.ts';
 import type { Exposure } from '../views/exposure.ts';
 import type { OpenStreams } from './open-streams.ts';
 
@@ -21,8 +22,9 @@ export interface Services {
   readonly clock: Clock;
   readonly random: RandomBytes;
   readonly records: Records;
+  readonly startTexts: StartTextReader;
   readonly feeds: {
-    readonly conversations: ObjectFeed<Conversation>;
+    readonly conversations: ObjectFeed<CachedConversation>;
     readonly sandboxes: ObjectFeed<Sandbox>;
     readonly apiKeys: ObjectFeed<ApiKey>;
   };

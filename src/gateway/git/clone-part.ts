@@ -5,7 +5,7 @@ import type { CloneGrant, SandboxKeys } from '../../agent/keys.ts';
 import { sleep, type Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { AgentSideCall, AgentSidePart } from '../agent-side/part.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -39,7 +39,7 @@ export interface ClonePartOptions {
   readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
   readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket'>;
   /** With the index `sandboxName` of `gatewayIndexers`. */
-  readonly conversations: Cache<Conversation>;
+  readonly conversations: Cache<CachedConversation>;
   /** The provider where a conversation names none. */
   readonly defaultProvider: string | undefined;
   /** What differs from the defaults. */
@@ -118,7 +118,7 @@ export class ClonePart implements AgentSidePart {
   async #isPreparing({ metadata, spec }: Sandbox, { provider, repository }: CloneGrant, signal: AbortSignal): Promise<boolean> {
     const { conversations, clock, defaultProvider } = this.#options;
     const lateMs = clock.monotonic() + this.#limits.lagMs;
-    const isIt = (conversation: Conversation): boolean =>
+    const isIt = (conversation: CachedConversation): boolean =>
       conversation.spec.owner === spec.owner &&
       conversation.status?.sandboxUID === metadata.uid &&
       conversation.status.start?.status === 'PREPARING_REPOSITORY' &&

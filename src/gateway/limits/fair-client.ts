@@ -4,6 +4,7 @@ import type {
   KubeClient,
   ListOptions,
   ListResult,
+  StatusUpdate,
   Subresource,
   WatchEvent,
   WatchOptions,
@@ -69,6 +70,14 @@ export class FairClient implements KubeClient {
     return this.#call(false, resource, undefined, options, () => this.#client.list(resource, options));
   }
 
+  listMapped<T extends KubeObject, R>(
+    resource: Resource<T>,
+    map: (object: T) => R | undefined,
+    options?: ListOptions & CallOptions,
+  ): Promise<ListResult<R>> {
+    return this.#call(false, resource, undefined, options, () => this.#client.listMapped(resource, map, options));
+  }
+
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
     return this.#client.watch(resource, options);
   }
@@ -77,11 +86,11 @@ export class FairClient implements KubeClient {
     return this.#call(true, resource, undefined, options, () => this.#client.create(resource, object, options));
   }
 
-  update<T extends KubeObject>(resource: Resource<T>, object: T, options?: CallOptions): Promise<T> {
+  update<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options?: CallOptions): Promise<T> {
     return this.#call(true, resource, object.metadata.name, options, () => this.#client.update(resource, object, options));
   }
 
-  updateStatus<T extends KubeObject>(resource: Resource<T>, object: T, options?: CallOptions): Promise<T> {
+  updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options?: CallOptions): Promise<T> {
     return this.#call(true, resource, object.metadata.name, options, () => this.#client.updateStatus(resource, object, options));
   }
 

@@ -1,7 +1,7 @@
 import type { Reflector } from '../../kube/reflector.ts';
 import type { Indexers } from '../../kube/store.ts';
 import type { ApiKey } from '../../resources/api-key.ts';
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { KubeObject } from '../../resources/object.ts';
@@ -9,10 +9,10 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 /** As much of a reflector as the gateway needs. */
-export type Cache<T extends KubeObject> = Pick<Reflector<T>, 'store' | 'addHandler' | 'hasSynced'>;
+export type Cache<T extends KubeObject> = Pick<Reflector<KubeObject, T>, 'store' | 'addHandler' | 'hasSynced'>;
 
 export interface Caches {
-  readonly conversations: Cache<Conversation>;
+  readonly conversations: Cache<CachedConversation>;
   readonly sandboxes: Cache<Sandbox>;
   readonly templates: Cache<SandboxTemplate>;
   readonly quotas: Cache<ConversationQuota>;
@@ -39,7 +39,7 @@ export const gatewayIndexers = {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
   },
 } as const satisfies {
-  readonly conversations: Indexers<Conversation>;
+  readonly conversations: Indexers<CachedConversation>;
   readonly sandboxes: Indexers<Sandbox>;
   readonly apiKeys: Indexers<ApiKey>;
 };

@@ -1,6 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
-import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -21,7 +22,7 @@ interface Owned extends KubeObject {
 
 /** Conversations and sandboxes of the same owners, with what is being deleted: it may still have a pod. */
 export interface Holdings {
-  readonly conversations: readonly Conversation[];
+  readonly conversations: readonly CachedConversation[];
   readonly sandboxes: readonly Sandbox[];
 }
 
@@ -37,7 +38,7 @@ export class Records {
   readonly #client: KubeClient;
   readonly #namespace: string;
   readonly #caches: Caches;
-  readonly #liveConversations = new Derived((all: readonly Conversation[]) => all.filter(isLive));
+  readonly #liveConversations = new Derived((all: readonly CachedConversation[]) => all.filter(isLive));
 
   constructor(options: { client: KubeClient; namespace: string; caches: Caches }) {
     this.#client = options.client;
@@ -45,21 +46,21 @@ export class Records {
     this.#caches = options.caches;
   }
 
-  conversation(owner: string, id: string): Promise<Conversation | undefined> {
+  conversation(owner: string, id: string): Promise<CachedConversation | undefined> {
     const cached = this.#caches.conversations.store
       .byIndex('restId', inNamespace(this.#namespace, id))
       .find((candidate) => isOwnedBy(candidate, owner));
-    return this.#own(owner, cached, conversations, id);
+    return this.#own(owner, cached, () => this.#conversationNow(id));
   }
 
   /** In the order of the ids. */
-  conversations(owner: string, ids: readonly string[]): Promise<(Conversation | undefined)[]> {
+  conversations(owner: string, ids: readonly string[]): Promise<(CachedConversation | undefined)[]> {
     return mapLimited(ids, (id) => this.conversation(owner, id));
   }
 
   sandbox(owner: string, name: string): Promise<Sandbox | undefined> {
     const cached = this.#caches.sandboxes.store.get(this.#namespace, name);
-    return this.#own(owner, cached !== undefined && isOwnedBy(cached, owner) ? cached : undefined, sandboxes, name);
+    return this.#own(owner, cached, () => this.#read(sandboxes, name));
   }
 
   /** In the order of the names. */
@@ -77,7 +78,7 @@ export class Records {
    * The sandbox that a conversation has started in. Where the cache does not have it and the operator does not say that it is gone,
    * the API server is asked: the one cache may be behind the other.
    */
-  async sandboxOf(conversation: Conversation): Promise<Sandbox | undefined> {
+  async sandboxOf(conversation: CachedConversation): Promise<Sandbox | undefined> {
     const { sandboxName, sandboxStatus } = conversation.status ?? {};
     const cached = this.sandboxNamed(sandboxName);
     if (cached !== undefined || sandboxName === undefined || sandboxStatus === 'MISSING') return cached;
@@ -90,13 +91,13 @@ export class Records {
   }
 
   /** By resource name, from the cache alone, whoever owns it. */
-  cachedConversation(name: string | undefined): Conversation | undefined {
+  cachedConversation(name: string | undefined): CachedConversation | undefined {
     return name === undefined ? undefined : this.#caches.conversations.store.get(this.#namespace, name);
   }
 
   apiKey(owner: string, name: string): Promise<ApiKey | undefined> {
     const cached = this.#caches.apiKeys.store.get(this.#namespace, name);
-    return this.#own(owner, cached !== undefined && isOwnedBy(cached, owner) ? cached : undefined, apiKeys, name);
+    return this.#own(owner, cached, () => this.#read(apiKeys, name));
   }
 
   apiKeysOf(owner: string): readonly ApiKey[] {
@@ -104,7 +105,7 @@ export class Records {
   }
 
   /** The same array again as long as nothing in it has changed. */
-  conversationsOf(owner: string): readonly Conversation[] {
+  conversationsOf(owner: string): readonly CachedConversation[] {
     return this.#liveConversations.of(this.#caches.conversations.store.byIndex('owner', inNamespace(this.#namespace, owner)));
   }
 
@@ -138,7 +139,7 @@ export class Records {
   }
 
   /** The conversations that were started from this one, by the same owner. */
-  children(parent: Conversation): readonly Conversation[] {
+  children(parent: CachedConversation): readonly CachedConversation[] {
     return this.#caches.conversations.store
       .byIndex('parent', inNamespace(this.#namespace, parent.metadata.name))
       .filter((child) => isLive(child) && child.spec.owner === parent.spec.owner);
@@ -148,9 +149,14 @@ export class Records {
     return cache.store.byIndex('owner', inNamespace(this.#namespace, owner)).filter(isLive);
   }
 
-  async #own<T extends Owned>(owner: string, cached: T | undefined, resource: ResourceDefinition<T>, name: string): Promise<T | undefined> {
-    const object = cached ?? (await this.#read(resource, name));
+  async #own<T extends Owned>(owner: string, cached: T | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {
+    const object = cached !== undefined && isOwnedBy(cached, owner) ? cached : await read();
     return object !== undefined && isOwnedBy(object, owner) && isLive(object) ? object : undefined;
+  }
+
+  async #conversationNow(name: string): Promise<CachedConversation | undefined> {
+    const stored = await this.#read(conversations, name);
+    return stored && cachedConversation(stored);
   }
 
   async #read<T extends KubeObject>(resource: ResourceDefinition<T>, name: string): Promise<T | undefined> {

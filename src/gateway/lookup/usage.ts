@@ -1,6 +1,7 @@
 import { Group } from '../../quota/group.ts';
 import { classify, usesSlot } from '../../quota/slot.ts';
-import { conversations as conversationKind, isStartOver, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations as conversationKind, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import type { Holdings, Records } from './records.ts';
@@ -21,7 +22,7 @@ export const slotsInUse = (holdings: Holdings, records: Pick<Records, 'sandboxNa
   holdings.sandboxes.filter(usesSlot).length + startsWithoutSandbox(holdings, records);
 
 /** For each sandbox the conversations that are in it, or that it was made for. */
-export function conversationsIn({ conversations, sandboxes }: Holdings): ReadonlyMap<string, readonly Conversation[]> {
+export function conversationsIn({ conversations, sandboxes }: Holdings): ReadonlyMap<string, readonly CachedConversation[]> {
   const byUid = new Map(conversations.map((conversation) => [conversation.metadata.uid, conversation]));
   const bySandbox = Map.groupBy(conversations, ({ status }) => status?.sandboxName ?? '');
   return new Map(

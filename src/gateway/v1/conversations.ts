@@ -1,5 +1,6 @@
 import { isConflict } from '../../kube/errors.ts';
-import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations } from '../../resources/conversation.ts';
 import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { notFound } from '../errors/problem-error.ts';
@@ -11,7 +12,7 @@ import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
 import type { RecordTexts } from './record-texts.ts';
-import { freshRecordOf, taskOf } from './records.ts';
+import { freshRecordOf, startTextsOf, taskOf } from './records.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -43,7 +44,7 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     handle: async ({ owner, headers, body, about }) => {
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
-      return { json: taskOf(services, conversation) };
+      return { json: await taskOf(services, conversation) };
     },
   }),
   keyRoute({
@@ -61,7 +62,7 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
       response.once('close', services.streams.enter(owner));
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
-      streamStart(services, response, conversation);
+      streamStart(services, response, conversation, await startTextsOf(services, conversation));
       return undefined;
     },
   }),
@@ -148,14 +149,16 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
 const maxAttempts = 5;
 
 /** What is said of the tags depends on those that are there, so with tags it is said of what is stored, whatever a cache shows. */
-async function update({ client }: Services, conversation: Conversation, change: UpdateRequest): Promise<Conversation> {
+async function update({ client }: Services, conversation: CachedConversation, change: UpdateRequest): Promise<CachedConversation> {
   const { namespace, name } = conversation.metadata;
-  if (change.tags === undefined) return client.mergePatch(conversations, namespace, name, { spec: changesTo(conversation, change) });
+  if (change.tags === undefined)
+    return cachedConversation(await client.mergePatch(conversations, namespace, name, { spec: changesTo(conversation, change) }));
   for (let attempt = 1; ; attempt++) {
     const stored = await client.get(conversations, namespace, name);
     const { resourceVersion } = stored.metadata;
     try {
-      return await client.mergePatch(conversations, namespace, name, { metadata: { resourceVersion }, spec: changesTo(stored, change) });
+      const patch = { metadata: { resourceVersion }, spec: changesTo(stored, change) };
+      return cachedConversation(await client.mergePatch(conversations, namespace, name, patch));
     } catch (error) {
       if (!isConflict(error) || attempt === maxAttempts) throw error;
     }
@@ -163,7 +166,7 @@ async function update({ client }: Services, conversation: Conversation, change: 
 }
 
 /** A merge patch of the spec. Tags given replace those that are there, so the others are taken away. */
-function changesTo({ spec }: Conversation, { title, public: isPublic, tags }: UpdateRequest) {
+function changesTo({ spec }: Pick<CachedConversation, 'spec'>, { title, public: isPublic, tags }: UpdateRequest) {
   const dropped = Object.fromEntries(Object.keys(spec.tags ?? {}).map((tag) => [tag, null]));
   return compact({ title, public: isPublic, tags: tags === undefined ? undefined : { ...dropped, ...tags } });
 }

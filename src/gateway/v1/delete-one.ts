@@ -4,20 +4,21 @@ import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
 import { findStored } from '../lookup/find-stored.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 
-interface Deletion<T extends KubeObject> {
+interface Deletion {
   readonly client: KubeClient;
-  readonly resource: ResourceDefinition<T>;
-  readonly feed: ObjectFeed<T>;
-  readonly object: T;
+  readonly resource: ResourceDefinition<KubeObject>;
+  /** Of the kind's cache. */
+  readonly feed: Pick<ObjectFeed<KubeObject>, 'settled'>;
+  readonly object: KubeObject;
 }
 
 /**
  * Deletes this very object; what it owns is taken by the garbage collector. One that goes already, whoever has asked for that,
  * and one that has made room for another of its name count as deleted.
  */
-export async function deleteOne<T extends KubeObject>({ client, resource, feed, object }: Deletion<T>): Promise<void> {
+export async function deleteOne({ client, resource, feed, object }: Deletion): Promise<void> {
   const { name, namespace = '', uid } = object.metadata;
-  const isGone = (seen: T | undefined) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined;
+  const isGone = (seen: KubeObject | undefined) => seen?.metadata.uid !== uid || seen.metadata.deletionTimestamp !== undefined;
   try {
     await client.delete(resource, namespace, name, { uid, propagationPolicy: 'Background' });
   } catch (error) {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { uuidOf } from '../../resources/ids.ts';
 import type { Services } from '../app/services.ts';
 
@@ -33,8 +33,8 @@ export async function placeOf(
   { records, clock }: Pick<Services, 'records' | 'clock'>,
   owner: string,
   key: string,
-): Promise<{ readonly name: string; readonly present: Conversation | undefined }> {
-  const isFresh = ({ metadata }: Conversation) => clock.now() - Date.parse(metadata.creationTimestamp) < windowMs;
+): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
+  const isFresh = ({ metadata }: CachedConversation) => clock.now() - Date.parse(metadata.creationTimestamp) < windowMs;
   // Of more than one start with this key an earlier one may have been deleted since.
   for (let turn = 0; turn < knownNames; turn++) {
     const name = nameOf(owner, key, turn);

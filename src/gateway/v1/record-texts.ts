@@ -1,9 +1,9 @@
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import { listText, pageFrame, plainFrame } from '../app/list-answer.ts';
 import type { Services } from '../app/services.ts';
 import { conversationRecord, type ConversationSources } from '../views/conversation.ts';
-import type { AgentAccess } from '../views/exposure.ts';
-import { startTaskRecord } from '../views/start-task.ts';
+import { isSameAccess, type AgentAccess } from '../views/exposure.ts';
 import { sourcesOf } from './records.ts';
 
 interface MadeRecord {
@@ -11,64 +11,43 @@ interface MadeRecord {
   readonly access: AgentAccess | undefined;
   readonly text: string;
 }
-interface MadeTask {
-  readonly access: AgentAccess | undefined;
-  readonly text: string;
-}
-
-/** Longer texts, of starts with long messages, are made each time: to remember them all would double what the cache holds. */
-const maxRememberedLength = 8192;
-
-const isSameAccess = (one: AgentAccess | undefined, other: AgentAccess | undefined): boolean =>
-  one?.agentUrl === other?.agentUrl && one?.sessionKey === other?.sessionKey;
-
 const isSame = (one: ConversationSources, other: ConversationSources): boolean =>
   one.sandbox === other.sandbox &&
   one.parent === other.parent &&
   one.children.length === other.children.length &&
   one.children.every((child, index) => child === other.children[index]);
 
-const pageText = (texts: readonly string[], nextPageId: string | null): string =>
-  `{"items":${listText(texts)},"next_page_id":${JSON.stringify(nextPageId)}}`;
-const listText = (texts: readonly string[]): string => `[${texts.join(',')}]`;
-
 /** Records as JSON, made once for as long as nothing that they are made of has changed: that is most of what an answer costs. */
 export class RecordTexts {
   readonly #services: Services;
-  readonly #records = new WeakMap<Conversation, MadeRecord>();
-  readonly #tasks = new WeakMap<Conversation, MadeTask>();
+  readonly #records = new WeakMap<CachedConversation, MadeRecord>();
 
   constructor(services: Services) {
     this.#services = services;
   }
 
   /** For clients that follow each of them, as `freshRecordOf`. */
-  async freshConversations(conversations: readonly Conversation[]): Promise<string> {
+  async freshConversations(conversations: readonly CachedConversation[]): Promise<string> {
     const { records } = this.#services;
     const texts = conversations.map(async (conversation) => this.#conversation(conversation, await records.sandboxOf(conversation)));
-    return listText(await Promise.all(texts));
+    return listText(plainFrame, await Promise.all(texts));
   }
 
   /** With sandboxes from the cache alone, as `recordOf`. */
-  conversationPage({ items, next_page_id }: { readonly items: readonly Conversation[]; readonly next_page_id: string | null }): string {
-    return pageText(
+  conversationPage({
+    items,
+    next_page_id,
+  }: {
+    readonly items: readonly CachedConversation[];
+    readonly next_page_id: string | null;
+  }): string {
+    return listText(
+      pageFrame(next_page_id),
       items.map((conversation) => this.#conversation(conversation)),
-      next_page_id,
     );
   }
 
-  tasks(conversations: readonly Conversation[]): string {
-    return listText(conversations.map((conversation) => this.#task(conversation)));
-  }
-
-  taskPage({ items, next_page_id }: { readonly items: readonly Conversation[]; readonly next_page_id: string | null }): string {
-    return pageText(
-      items.map((conversation) => this.#task(conversation)),
-      next_page_id,
-    );
-  }
-
-  #conversation(conversation: Conversation, sandbox?: Sandbox): string {
+  #conversation(conversation: CachedConversation, sandbox?: Sandbox): string {
     const { exposure } = this.#services;
     const sources = sourcesOf(this.#services, conversation, sandbox);
     const access = exposure.accessTo(sources.sandbox);
@@ -76,16 +55,6 @@ export class RecordTexts {
     if (known !== undefined && isSame(known.sources, sources) && isSameAccess(known.access, access)) return known.text;
     const text = JSON.stringify(conversationRecord(sources, exposure));
     this.#records.set(conversation, { sources, access, text });
-    return text;
-  }
-
-  #task(conversation: Conversation): string {
-    const { records, exposure } = this.#services;
-    const access = exposure.accessTo(records.sandboxNamed(conversation.status?.sandboxName));
-    const known = this.#tasks.get(conversation);
-    if (known !== undefined && isSameAccess(known.access, access)) return known.text;
-    const text = JSON.stringify(startTaskRecord(conversation, access));
-    if (text.length <= maxRememberedLength) this.#tasks.set(conversation, { access, text });
     return text;
   }
 }

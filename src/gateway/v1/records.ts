@@ -1,13 +1,15 @@
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
+import { notFound } from '../errors/problem-error.ts';
 import { conversationRecord, type ConversationSources } from '../views/conversation.ts';
+import type { StartTexts } from '../views/start-request.ts';
 import { startTaskRecord } from '../views/start-task.ts';
 
 /** A conversation with what the caches know around it. */
 export const sourcesOf = (
   { records }: Services,
-  conversation: Conversation,
+  conversation: CachedConversation,
   sandbox = records.sandboxNamed(conversation.status?.sandboxName),
 ): ConversationSources => ({
   conversation,
@@ -17,12 +19,22 @@ export const sourcesOf = (
 });
 
 /** The wire record of a conversation. */
-export const recordOf = (services: Services, conversation: Conversation, sandbox?: Sandbox) =>
+export const recordOf = (services: Services, conversation: CachedConversation, sandbox?: Sandbox) =>
   conversationRecord(sourcesOf(services, conversation, sandbox), services.exposure);
 
 /** The same for a client that follows this one conversation: MISSING, which ends that for good, is not said because a cache is behind. */
-export const freshRecordOf = async (services: Services, conversation: Conversation) =>
+export const freshRecordOf = async (services: Services, conversation: CachedConversation) =>
   recordOf(services, conversation, await services.records.sandboxOf(conversation));
 
-export const taskOf = ({ records, exposure }: Services, conversation: Conversation) =>
-  startTaskRecord(conversation, exposure.accessTo(records.sandboxNamed(conversation.status?.sandboxName)));
+/** What its client has sent with the start. Throws a problem where the conversation does not exist any more. */
+export async function startTextsOf({ startTexts }: Services, conversation: CachedConversation): Promise<StartTexts> {
+  const texts = await startTexts.of(conversation);
+  if (texts === undefined) throw notFound('conversation');
+  return texts;
+}
+
+export async function taskOf(services: Services, conversation: CachedConversation) {
+  const { records, exposure } = services;
+  const texts = await startTextsOf(services, conversation);
+  return startTaskRecord(conversation, texts, exposure.accessTo(records.sandboxNamed(conversation.status?.sandboxName)));
+}

@@ -1,4 +1,4 @@
-import type { Conversation } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Derived } from '../lookup/derived.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
@@ -8,18 +8,18 @@ import { updatedAt } from '../views/conversation.ts';
 import { titleOf } from '../views/title.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
 
-const createdAt = ({ metadata }: Conversation): string => metadata.creationTimestamp;
-const keys: Readonly<Record<string, (conversation: Conversation) => string>> = {
+const createdAt = ({ metadata }: CachedConversation): string => metadata.creationTimestamp;
+const keys: Readonly<Record<string, (conversation: CachedConversation) => string>> = {
   CREATED_AT: createdAt,
   UPDATED_AT: updatedAt,
   TITLE: titleOf,
 };
 
-type Order = Derived<readonly Conversation[], readonly Placed<Conversation>[]>;
+type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
 /** An order remembers where each conversation stands, and how all of an owner's follow each other, until they change. */
-function orderBy(keyOf: (conversation: Conversation) => string): Order {
-  const positions = new Derived((conversation: Conversation) => ({ key: keyOf(conversation), id: conversationIdOf(conversation) }));
+function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
+  const positions = new Derived((conversation: CachedConversation) => ({ key: keyOf(conversation), id: conversationIdOf(conversation) }));
   return new Derived((all) => sortedBy(all, (conversation) => positions.of(conversation)));
 }
 
@@ -27,7 +27,7 @@ interface Search {
   /** Of which search a page is one: a cursor of another one is refused. */
   readonly of: 'conversations' | 'start-tasks';
   /** Absent: all of them. */
-  readonly matches?: ((conversation: Conversation) => boolean) | undefined;
+  readonly matches?: ((conversation: CachedConversation) => boolean) | undefined;
   readonly sort_order: string;
   readonly limit: number;
   readonly page_id?: string | undefined;
@@ -41,7 +41,7 @@ export class ConversationSearch {
    * One page in the order that is asked for, `<FIELD>` or `<FIELD>_DESC`.
    * @param all Of one owner: an array that is the same one as long as nothing in it has changed.
    */
-  page(all: readonly Conversation[], { of, matches = () => true, sort_order, limit, page_id }: Search) {
+  page(all: readonly CachedConversation[], { of, matches = () => true, sort_order, limit, page_id }: Search) {
     const order = `${of}/${sort_order}`;
     const request = { descending: sort_order.endsWith('_DESC'), limit, after: decodeCursor(order, page_id) };
     const { items, next } = pageOf({
@@ -67,7 +67,7 @@ const within = (text: string, from: number | undefined, to: number | undefined):
 };
 
 /** Undefined where there is nothing to filter by. */
-export function conversationFilter(filters: ConversationFilters): ((conversation: Conversation) => boolean) | undefined {
+export function conversationFilter(filters: ConversationFilters): ((conversation: CachedConversation) => boolean) | undefined {
   if (Object.values(filters).every((value) => value === undefined)) return undefined;
   const { title__contains, created_at__gte, created_at__lt, updated_at__gte, updated_at__lt, sandbox_id__eq } = filters;
   const title = title__contains?.toLowerCase();
@@ -81,6 +81,6 @@ export function conversationFilter(filters: ConversationFilters): ((conversation
 
 export const startTaskFilter =
   (filters: StartTaskFilters) =>
-  (conversation: Conversation): boolean =>
+  (conversation: CachedConversation): boolean =>
     (filters.conversation_id__eq === undefined || conversationIdOf(conversation) === filters.conversation_id__eq) &&
     within(conversation.metadata.creationTimestamp, filters.created_at__gte, undefined);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, sandboxStatuses, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import { newUuid, uuidOf } from '../../resources/ids.ts';
 import { sandboxes } from '../../resources/sandbox.ts';
@@ -58,7 +59,7 @@ export const sendMessageRoute = (services: Services): Route =>
       const key = headers['idempotency-key'];
       const id = key === undefined ? newUuid(clock.now(), random) : uuidOf(`message/${owner}/${name}/${key}`);
       const { number } = await queueMessage(client, conversation, id, message);
-      const isTold = (seen: Conversation | undefined) => (seen?.status?.messages?.told ?? 0) >= number;
+      const isTold = (seen: CachedConversation | undefined) => (seen?.status?.messages?.told ?? 0) >= number;
       if (phase === 'RUNNING') await feeds.conversations.settled(name, isTold, deliveryMs);
       const told = isTold(records.cachedConversation(name));
       return told
@@ -67,7 +68,7 @@ export const sendMessageRoute = (services: Services): Route =>
     },
   });
 
-async function resume(services: Services, owner: string, { metadata, status }: Conversation): Promise<void> {
+async function resume(services: Services, owner: string, { metadata, status }: Pick<Conversation, 'metadata' | 'status'>): Promise<void> {
   if (status?.sandboxName === undefined) return;
   refuseOverQuota(services, owner);
   await requestResume(services, metadata.namespace, status.sandboxName);

@@ -3,14 +3,14 @@ import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { countSchema, startTaskList, startTaskPage } from './answers.ts';
 import { refuseTooMany } from './fields.ts';
-import type { RecordTexts } from './record-texts.ts';
 import { idsQuery, startTaskFilters, startTaskSearch } from './schemas.ts';
 import { startTaskFilter, type ConversationSearch } from './search.ts';
+import type { TaskTexts } from './task-texts.ts';
 
 const base = '/api/v1/app-conversations/start-tasks';
 const tag = 'start tasks';
 
-export const startTaskRoutes = (services: Services, texts: RecordTexts, search: ConversationSearch): readonly Route[] => [
+export const startTaskRoutes = (services: Services, texts: TaskTexts, search: ConversationSearch): readonly Route[] => [
   keyRoute({
     method: 'get',
     path: base,
@@ -20,10 +20,14 @@ export const startTaskRoutes = (services: Services, texts: RecordTexts, search: 
     query: idsQuery,
     answers: { 200: startTaskList },
     problems: ['too-many-ids'],
-    handle: async ({ owner, query }) => {
+    handle: async ({ owner, query, response }) => {
       refuseTooMany(query.ids);
       const found = await services.records.conversations(owner, query.ids.map(conversationIdOfStartTask));
-      return { jsonText: texts.tasks(found.filter((conversation) => conversation !== undefined)) };
+      return texts.list(
+        owner,
+        found.filter((conversation) => conversation !== undefined),
+        response,
+      );
     },
   }),
   keyRoute({
@@ -34,9 +38,9 @@ export const startTaskRoutes = (services: Services, texts: RecordTexts, search: 
     summary: 'Start tasks page by page, newest first',
     query: startTaskSearch,
     answers: { 200: startTaskPage },
-    handle: ({ owner, query: { sort_order, limit, page_id, ...filters } }) => {
+    handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, response }) => {
       const wanted = { of: 'start-tasks', matches: startTaskFilter(filters), sort_order, limit, page_id } as const;
-      return { jsonText: texts.taskPage(search.page(services.records.conversationsOf(owner), wanted)) };
+      return texts.page(owner, search.page(services.records.conversationsOf(owner), wanted), response);
     },
   }),
   keyRoute({

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { TransportError, isAlreadyExists } from '../../kube/errors.ts';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation, type ConversationSpec } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '../../resources/ids.ts';
@@ -99,7 +100,7 @@ function specOf(owner: string, request: StartRequest, { templateName, sandboxNam
 interface Place {
   readonly name: string;
   /** A conversation that is there already: it is the answer, or in the way. */
-  readonly present?: Conversation | undefined;
+  readonly present?: CachedConversation | undefined;
 }
 
 async function placeFor(services: Services, owner: string, request: StartRequest, idempotencyKey: string | undefined): Promise<Place> {
@@ -130,10 +131,10 @@ export async function startConversation(
   owner: string,
   request: StartRequest,
   idempotencyKey?: string,
-): Promise<Conversation> {
-  const { client, namespace, feeds } = services;
+): Promise<CachedConversation> {
+  const { client, namespace, feeds, startTexts } = services;
   const hash = hashOf(request);
-  const isOurs = ({ metadata, spec }: Conversation) =>
+  const isOurs = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
     spec.owner === owner && metadata.deletionTimestamp === undefined && metadata.annotations?.[requestHashAnnotation] === hash;
 
   // A repetition finds its conversation even when what it refers to is gone by now.
@@ -166,7 +167,8 @@ export async function startConversation(
     if (!isOurs(present)) throw taken(request);
     created = present;
   }
+  startTexts.keep(created);
   await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
   if (references.paused && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
-  return created;
+  return cachedConversation(created);
 }

@@ -1,21 +1,31 @@
-import { isStartOver, type Conversation } from '../../resources/conversation.ts';
 import type { Response } from 'express';
+import { sleep } from '../../kube/clock.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { isStartOver } from '../../resources/conversation.ts';
 import type { Services } from '../app/services.ts';
-import { startTaskAt, transitionsOf, type StartTask, type Transition } from '../views/start-task.ts';
+import type { StartTexts } from '../views/start-request.ts';
+import { startTaskAt, transitionsOf, type StartTask } from '../views/start-task.ts';
 
 /** Shorter than the idle time after which common proxies cut a connection. */
 const whiteSpaceMs = 15_000;
+/** Delay before the texts of an element are read again. */
+const rereadMs = 1_000;
+
+const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined };
 
 /**
  * Writes a start as a JSON array, one element for each status it has had or will have, until READY or ERROR. What happens in
  * between is read from the list of transitions, so none is missed however many come at once. A client that leaves ends the
  * writing and nothing else; a shutdown ends the array.
+ * @param texts Of the first element. A stream that waits holds no texts, because as many are open as clients like.
  */
-export function streamStart(services: Services, response: Response, conversation: Conversation): void {
-  const { feeds, clock, exposure, records, streams, waiting } = services;
+export function streamStart(services: Services, response: Response, conversation: CachedConversation, texts: StartTexts): void {
+  const { feeds, clock, exposure, records, startTexts, streams, waiting } = services;
   const { name, uid } = conversation.metadata;
   const { owner } = conversation.spec;
   let known = conversation;
+  let isDeleted = false;
+  let isWriting = false;
   let written = 0;
   let over = false;
 
@@ -32,27 +42,37 @@ export function streamStart(services: Services, response: Response, conversation
     response.write(`${written === 0 ? '' : ',\n'}${JSON.stringify(task)}`);
     written += 1;
     waiting.add(response, owner, () => response.destroy());
+    if (isStartOver(task.status)) end();
   };
-  const show = (transition: Transition) => {
-    if (over) return;
-    const access = exposure.accessTo(records.sandboxNamed(known.status?.sandboxName));
-    write(startTaskAt(known, transition, access));
-    if (isStartOver(transition.status)) end();
-  };
-  const follow = (object: Conversation | undefined) => {
-    if (over) return;
-    if (object?.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined) {
+  /** The next element; undefined where there is none yet. */
+  const next = (own: StartTexts): StartTask | undefined => {
+    if (isDeleted) {
+      const detail = 'The conversation was deleted before its start was over.';
       const time = new Date(clock.now()).toISOString();
-      const deleted = 'The conversation was deleted before its start was over.';
-      write({ ...startTaskAt(known, { status: 'ERROR', time }, undefined), detail: deleted, error: deleted });
-      end();
-      return;
+      return { ...startTaskAt(known, own, { status: 'ERROR', time }, undefined), detail, error: detail };
     }
-    known = object;
-    for (const transition of transitionsOf(known).slice(written)) {
-      show(transition);
-      if (isStartOver(transition.status)) return;
+    const transition = transitionsOf(known)[written];
+    const access = exposure.accessTo(records.sandboxNamed(known.status?.sandboxName));
+    return transition && startTaskAt(known, own, transition, access);
+  };
+  const writeAll = async () => {
+    if (isWriting) return;
+    isWriting = true;
+    while (!isOver() && (isDeleted || transitionsOf(known).length > written)) {
+      try {
+        const task = next((await startTexts.of(known)) ?? gone);
+        if (task !== undefined && !isOver()) write(task);
+      } catch {
+        // The API server is away, or too busy: the element is written as soon as it is not.
+        await sleep(clock, rereadMs);
+      }
     }
+    isWriting = false;
+  };
+  const follow = (object: CachedConversation | undefined) => {
+    if (object?.metadata.uid !== uid || object.metadata.deletionTimestamp !== undefined) isDeleted = true;
+    else known = object;
+    void writeAll();
   };
   const keepOpen = () =>
     clock.after(whiteSpaceMs, () => {
@@ -68,7 +88,8 @@ export function streamStart(services: Services, response: Response, conversation
   const stopListening = feeds.conversations.on(name, follow);
   let forget = (): void => undefined;
   response.once('close', () => end(''));
-  show({ status: 'WORKING', time: conversation.metadata.creationTimestamp });
+  const access = exposure.accessTo(records.sandboxNamed(conversation.status?.sandboxName));
+  write(startTaskAt(conversation, texts, { status: 'WORKING', time: conversation.metadata.creationTimestamp }, access));
   // Nothing is awaited between this look and the listening above: no state falls between them.
   const cached = records.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);

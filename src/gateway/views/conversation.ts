@@ -1,13 +1,7 @@
 import { z } from 'zod';
 import { defaultAgentKind } from '../../resources/agent-settings.ts';
-import {
-  executionStatuses,
-  isStartOver,
-  sandboxStatuses,
-  startStatusOf,
-  untoldMessages,
-  type Conversation,
-} from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { executionStatuses, isStartOver, sandboxStatuses, startStatusOf, untoldMessages } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
 import type { Exposure } from './exposure.ts';
@@ -59,18 +53,18 @@ export const conversationSchema = z.object({
 
 /** What a record is made from. */
 export interface ConversationSources {
-  readonly conversation: Conversation;
+  readonly conversation: CachedConversation;
   /** The one that status.sandboxName names, if there is one. */
   readonly sandbox: Sandbox | undefined;
-  readonly parent: Conversation | undefined;
-  readonly children: readonly Conversation[];
+  readonly parent: CachedConversation | undefined;
+  readonly children: readonly CachedConversation[];
 }
 
 /** WaitingForQuota → waiting-for-quota. */
 const kebabCase = (reason: string): string => reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
 
 /** What clients see of a conversation's sandbox, also before it has one and after its start has failed. */
-export function sandboxViewOf(conversation: Conversation, sandbox: Sandbox | undefined): SandboxView {
+export function sandboxViewOf(conversation: Pick<CachedConversation, 'spec' | 'status'>, sandbox: Sandbox | undefined): SandboxView {
   const { status, spec } = conversation;
   const start = startStatusOf(conversation);
   if (start === 'ERROR') return { phase: 'ERROR', reason: status?.start?.errorCode ?? 'StartFailed', message: status?.start?.error ?? '' };
@@ -80,7 +74,7 @@ export function sandboxViewOf(conversation: Conversation, sandbox: Sandbox | und
   return viewOfSandbox(undefined);
 }
 
-export const updatedAt = (conversation: Conversation): string =>
+export const updatedAt = (conversation: CachedConversation): string =>
   latest(
     conversation.metadata.creationTimestamp,
     conversation.status?.lastActivityTime,
@@ -127,7 +121,7 @@ export function conversationRecord(sources: ConversationSources, exposure: Expos
 /** What an agent shows that has been sent something and not been told yet: a client that polls for the answer must not take it for that. */
 const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 'stuck']);
 
-function executionStatusOf(conversation: Conversation, phase: SandboxView['phase']) {
+function executionStatusOf(conversation: CachedConversation, phase: SandboxView['phase']) {
   const { status } = conversation;
   if (phase === 'RUNNING') {
     const isToRun = standing.has(status?.executionStatus) && untoldMessages(conversation).some(({ run }) => run);
@@ -139,7 +133,7 @@ function executionStatusOf(conversation: Conversation, phase: SandboxView['phase
   return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running' ? 'paused' : null;
 }
 
-const metricsView = (metrics: NonNullable<Conversation['status']>['metrics']): z.output<typeof metricsSchema> | null =>
+const metricsView = (metrics: NonNullable<CachedConversation['status']>['metrics']): z.output<typeof metricsSchema> | null =>
   metrics === undefined
     ? null
     : {

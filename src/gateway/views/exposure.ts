@@ -18,6 +18,9 @@ export interface Exposure {
 
 export const nothingExposed: Exposure = { accessTo: () => undefined };
 
+export const isSameAccess = (one: AgentAccess | undefined, other: AgentAccess | undefined): boolean =>
+  one?.agentUrl === other?.agentUrl && one?.sessionKey === other?.sessionKey;
+
 export interface ExposureOptions {
   /** Absolute, without a slash at the end. */
   readonly agentUrlOf: (sandboxName: string) => string;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { confirmationPolicies } from '../../resources/agent-settings.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Conversation, Message } from '../../resources/conversation.ts';
 import { parseUuid } from '../../resources/ids.ts';
 
@@ -32,6 +33,17 @@ export const startRequestSchema = z.object({
   public: z.boolean().nullable(),
 });
 
+/** What a client has said with its start, and caches of conversations lack. */
+export interface StartTexts {
+  readonly message: Message | undefined;
+  readonly systemMessageSuffix: string | undefined;
+}
+
+export const startTextsOf = ({ spec }: Conversation): StartTexts => ({
+  message: spec.initialMessage,
+  systemMessageSuffix: spec.agent?.systemMessageSuffix,
+});
+
 const messageView = ({ role, content, run }: Message) => ({
   role,
   content: content.map(({ type, text, imageUrls }) =>
@@ -40,10 +52,10 @@ const messageView = ({ role, content, run }: Message) => ({
   run,
 });
 
-export function startRequestView({ metadata, spec }: Conversation): z.output<typeof startRequestSchema> {
+export function startRequestView({ metadata, spec }: CachedConversation, texts: StartTexts): z.output<typeof startRequestSchema> {
   return {
     conversation_id: metadata.annotations?.[chosenIdAnnotation] === 'true' ? metadata.name : null,
-    initial_message: spec.initialMessage === undefined ? null : messageView(spec.initialMessage),
+    initial_message: texts.message === undefined ? null : messageView(texts.message),
     selected_repository: spec.repository?.name ?? null,
     selected_branch: spec.repository?.branch ?? null,
     git_provider: spec.repository?.provider ?? null,
@@ -53,7 +65,7 @@ export function startRequestView({ metadata, spec }: Conversation): z.output<typ
     parent_conversation_id: spec.parent === undefined ? null : (parseUuid(spec.parent) ?? spec.parent),
     llm_model: spec.agent?.model ?? null,
     agent_type: spec.agent?.type ?? null,
-    system_message_suffix: spec.agent?.systemMessageSuffix ?? null,
+    system_message_suffix: texts.systemMessageSuffix ?? null,
     tools: spec.agent?.tools === undefined ? null : [...spec.agent.tools],
     confirmation_policy: spec.agent?.confirmationPolicy ?? null,
     sandbox_id: spec.sandboxName ?? null,

@@ -1,17 +1,17 @@
 import { z } from 'zod';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import {
   startStatuses,
   startStatusOf,
   startStepNames,
   startStepStates,
-  type Conversation,
   type StartStatus,
   type StartStep,
 } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName, startTaskIdOf } from '../../resources/ids.ts';
 import type { AgentAccess } from './exposure.ts';
 import { idSchema, timestampSchema } from './schemas.ts';
-import { startRequestSchema, startRequestView } from './start-request.ts';
+import { startRequestSchema, startRequestView, type StartTexts } from './start-request.ts';
 import { wireTime } from './time.ts';
 
 const stepSchema = z.object({
@@ -46,7 +46,7 @@ export interface Transition {
 }
 
 /** Every status that a start has had, oldest first; it begins with WORKING and ends with the present one. */
-export function transitionsOf(conversation: Conversation): readonly [Transition, ...Transition[]] {
+export function transitionsOf(conversation: CachedConversation): readonly [Transition, ...Transition[]] {
   const stored = conversation.status?.start?.transitions ?? [];
   const [first, ...others] = stored;
   const present = startStatusOf(conversation);
@@ -57,7 +57,12 @@ export function transitionsOf(conversation: Conversation): readonly [Transition,
 }
 
 /** A start task as it was at one of its transitions. */
-export function startTaskAt(conversation: Conversation, { status, time, detail }: Transition, access: AgentAccess | undefined): StartTask {
+export function startTaskAt(
+  conversation: CachedConversation,
+  texts: StartTexts,
+  { status, time, detail }: Transition,
+  access: AgentAccess | undefined,
+): StartTask {
   const { metadata, spec } = conversation;
   const id = conversationIdOf(conversation);
   const start = conversation.status?.start;
@@ -75,7 +80,7 @@ export function startTaskAt(conversation: Conversation, { status, time, detail }
     sandbox_id: sandboxIdAt(conversation, status),
     agent_server_url: status === 'READY' ? (access?.agentUrl ?? null) : null,
     steps: (start?.steps ?? []).map(stepView),
-    request: startRequestView(conversation),
+    request: startRequestView(conversation, texts),
     created_at: wireTime(metadata.creationTimestamp),
     updated_at: wireTime(time),
   };
@@ -99,12 +104,12 @@ function progressOf(steps: readonly StartStep[] | undefined): string | undefined
   return line === undefined || line === '' ? undefined : line.slice(0, 512).replaceAll('[', '(').replaceAll(']', ')').toWellFormed();
 }
 
-export const startTaskRecord = (conversation: Conversation, access: AgentAccess | undefined): StartTask => {
+export const startTaskRecord = (conversation: CachedConversation, texts: StartTexts, access: AgentAccess | undefined): StartTask => {
   const transitions = transitionsOf(conversation);
-  return startTaskAt(conversation, transitions.at(-1) ?? transitions[0], access);
+  return startTaskAt(conversation, texts, transitions.at(-1) ?? transitions[0], access);
 };
 
-function sandboxIdAt(conversation: Conversation, status: StartStatus): string | null {
+function sandboxIdAt(conversation: CachedConversation, status: StartStatus): string | null {
   if (status === 'WORKING') return null;
   const named = conversation.status?.sandboxName;
   if (named !== undefined) return named;

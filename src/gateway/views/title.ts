@@ -1,26 +1,8 @@
-import type { Conversation } from '../../resources/conversation.ts';
-
-const maxDerivedLength = 80;
-
-const fence = /^ {0,3}(?:```|~~~).*$/m;
-const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
-
-/** The first words of a text, on one line, cut between words where that loses little. Code is taken only where there is nothing else. */
-export function firstWords(text: string, maxLength = maxDerivedLength): string {
-  // Far more than a title needs, far less than a message may have.
-  const [words = '', ...code] = text.slice(0, 2000).split(fence);
-  const line = onOneLine(words) || onOneLine(code.join(' '));
-  if (line.length <= maxLength) return line;
-  const space = line.slice(0, maxLength).lastIndexOf(' ');
-  if (space > maxLength / 2) return `${line.slice(0, space)}…`;
-  // Not through the middle of a surrogate pair.
-  return `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
-}
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 
 /** Every conversation has one: the owner's, the agent's, or what its message begins with. */
-export function titleOf({ spec, status }: Conversation): string {
+export function titleOf({ spec, status, firstWords }: CachedConversation): string {
   const given = spec.title ?? status?.title;
   if (given !== undefined && given !== '') return given;
-  const text = spec.initialMessage?.content.map((content) => content.text ?? '').join(' ') ?? '';
-  return firstWords(text) || 'New conversation';
+  return firstWords || 'New conversation';
 }

@@ -13,7 +13,8 @@ import { systemClock } from '../../../src/kube/clock.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import type { Conversation, StartStatus } from '../../../src/resources/conversation.ts';
+import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import type { StartStatus } from '../../../src/resources/conversation.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
 import { GitServer } from '../../support/git-server.ts';
@@ -25,7 +26,7 @@ const cache = <T extends object>(store: T) => ({ store, addHandler: () => () => 
 const hour = () => Date.now() + 3_600_000;
 
 const sandboxes = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
-const conversations = new IndexedStore<Conversation>(gatewayIndexers.conversations);
+const conversations = new IndexedStore<CachedConversation>(gatewayIndexers.conversations);
 const credentials = new Map([['alice', secret]]);
 const byOwner: GitCredentials = {
   of: (owner) => {

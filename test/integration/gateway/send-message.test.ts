@@ -1,5 +1,6 @@
 import fc from 'fast-check';
-import { conversations, type Conversation, type ConversationStatus, type StartStatus } from '../../../src/resources/conversation.ts';
+import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import { conversations, type ConversationStatus, type StartStatus } from '../../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { newUuid } from '../../../src/resources/ids.ts';
@@ -46,7 +47,7 @@ describe('sending a message', () => {
   /** Plays the operator, which tells the agent everything that is sent to one conversation. */
   const tellAll = (id: string) =>
     gateway.caches.conversations.addHandler({
-      updated: ({ metadata, spec, status }: Conversation) => {
+      updated: ({ metadata, spec, status }: CachedConversation) => {
         const last = Math.max(0, ...(spec.messages ?? []).map(({ number }) => number));
         if (metadata.name === id && last > (status?.messages?.told ?? 0)) void gateway.setStatus(id, { messages: { told: last } });
       },

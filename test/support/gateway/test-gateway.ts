@@ -13,6 +13,7 @@ import type { Indexers } from '../../../src/kube/store.ts';
 import { silentLogger, type LogFields, type Logger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
+import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
@@ -248,7 +249,7 @@ export class TestGateway {
   }
 
   /** Resolves once the cache holds this version or a later one. */
-  async seen<T extends KubeObject>(cache: Reflector<T>, object: KubeObject): Promise<void> {
+  async seen<S extends KubeObject, T extends KubeObject>(cache: Reflector<S, T>, object: KubeObject): Promise<void> {
     const { name, resourceVersion } = object.metadata;
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const look = () => {
@@ -277,7 +278,10 @@ function makeCaches(client: FakeKubeClient) {
   const cache = <T extends KubeObject>(resource: ResourceDefinition<T>, indexers: Indexers<T> = {}, clock: Clock = systemClock) =>
     new Reflector({ client, resource, namespace, indexers, clock, random: Math.random, logger: silentLogger });
   return {
-    conversations: cache(conversations, gatewayIndexers.conversations),
+    conversations: new Reflector({
+      ...{ client, namespace, clock: systemClock, random: Math.random, logger: silentLogger },
+      ...{ resource: conversations, transform: cachedConversation, indexers: gatewayIndexers.conversations },
+    }),
     sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),
     templates: cache(sandboxTemplates),
     quotas: cache(conversationQuotas),

@@ -12,6 +12,7 @@ import { Transport } from '../../../src/kube/transport.ts';
 import type { Logger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
+import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { conversations, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
@@ -214,7 +215,7 @@ export class TwoOwners {
   }
 
   /** Resolves once the gateway knows this version or a later one. */
-  async seen<T extends KubeObject>(cache: Reflector<T>, { metadata }: KubeObject): Promise<void> {
+  async seen<S extends KubeObject, T extends KubeObject>(cache: Reflector<S, T>, { metadata }: KubeObject): Promise<void> {
     const isThere = () =>
       Number(cache.store.get(namespace, metadata.name)?.metadata.resourceVersion ?? 0) >= Number(metadata.resourceVersion);
     if (!isThere()) await eventually(`${metadata.name} in the cache`, isThere);
@@ -238,7 +239,10 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
       logger,
     });
   return {
-    conversations: cache(conversations, gatewayIndexers.conversations),
+    conversations: new Reflector({
+      ...{ client, namespace, clock: systemClock, random: Math.random, logger: logger },
+      ...{ resource: conversations, transform: cachedConversation, indexers: gatewayIndexers.conversations },
+    }),
     sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),
     templates: cache(sandboxTemplates),
     quotas: cache(conversationQuotas),

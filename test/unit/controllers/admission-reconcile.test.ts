@@ -1,10 +1,11 @@
 import { AdmissionReconciler } from '../../../src/controllers/admission/reconcile.ts';
 import { bySandbox, byTemplate } from '../../../src/controllers/caches.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
+import type { StatusUpdate } from '../../../src/kube/client.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import type { Conversation } from '../../../src/resources/conversation.ts';
+import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../../../src/resources/conversation-quota.ts';
 import type { Pod } from '../../../src/resources/core.ts';
 import type { KubeObject, ResourceDefinition } from '../../../src/resources/object.ts';
@@ -21,7 +22,7 @@ async function start(quotas: readonly ConversationQuota[]) {
   const told: string[] = [];
   const stores = {
     sandboxes: new IndexedStore<Sandbox>({ [byTemplate]: () => [] }),
-    conversations: new IndexedStore<Conversation>({ [bySandbox]: () => [] }),
+    conversations: new IndexedStore<CachedConversation>({ [bySandbox]: () => [] }),
     templates: new IndexedStore<SandboxTemplate>(),
     quotas: new IndexedStore<ConversationQuota>(),
     pods: new IndexedStore<Pod>(),
@@ -53,7 +54,7 @@ it('does not count a sandbox whose deletion was seen before the answer to its ad
   const { client, admission, create, decide, takenBy } = await start([aQuota('default', { limit: 1 })]);
   const sandbox = await create('sbx-1');
   const updateStatus = client.updateStatus.bind(client);
-  client.updateStatus = async <T extends KubeObject>(resource: ResourceDefinition<T>, object: T) => {
+  client.updateStatus = async <T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>) => {
     const answer = await updateStatus(resource, object);
     await client.delete(sandboxes, 'default', 'sbx-1');
     admission.forget(sandbox);

@@ -4,6 +4,7 @@ import { Delivery } from '../../../src/controllers/conversation/delivery.ts';
 import type { EventDetails } from '../../../src/kube/events.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
+import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation, ConversationStatus, ExecutionStatus, LaterMessage } from '../../../src/resources/conversation.ts';
 import { aConversation, noonMs } from '../../support/builders.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -23,7 +24,7 @@ class Bench {
   executionStatus: ExecutionStatus = 'finished';
   container = 'one';
   /** As the API server has it. */
-  conversation: Conversation;
+  conversation: Conversation & CachedConversation;
   /** Before the mark is stored. */
   onStore: (status: ConversationStatus) => void | Promise<void> = () => undefined;
   operator = this.another();
@@ -76,6 +77,7 @@ class Bench {
       conversation: seen,
       status: seen.status ?? {},
       ...{ endpoint: { baseUrl: 'http://agent', sessionKey: 's' }, id: 'c1', container, state },
+      message: (number: number) => Promise.resolve(bench.conversation.spec.messages?.find((message) => message.number === number)),
       async store() {
         await bench.onStore(this.status);
         if (bench.conversation.metadata.resourceVersion !== this.conversation.metadata.resourceVersion)

@@ -8,13 +8,8 @@ import { ConversationReconciler } from '../../../src/controllers/conversation/re
 import { IndexedStore } from '../../../src/kube/store.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import {
-  conversations,
-  type Conversation,
-  type ConversationStatus,
-  type ExecutionStatus,
-  type LaterMessage,
-} from '../../../src/resources/conversation.ts';
+import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import { conversations, type ConversationStatus, type ExecutionStatus, type LaterMessage } from '../../../src/resources/conversation.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox, aTemplate, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
@@ -47,7 +42,7 @@ function followed(messages: LaterMessage[] = []) {
   };
   client.put(conversations, aConversation({ name, status, spec: { messages } }));
   const stores = {
-    conversations: new IndexedStore<Conversation>(),
+    conversations: new IndexedStore<CachedConversation>(),
     sandboxes: new IndexedStore<Sandbox>(),
     templates: new IndexedStore<SandboxTemplate>(),
   };
@@ -72,7 +67,7 @@ function followed(messages: LaterMessage[] = []) {
     pass: async (ms: number) => {
       const endMs = clock.monotonic() + ms;
       while (clock.monotonic() < endMs) {
-        stores.conversations.set(await client.get(conversations, 'default', name));
+        stores.conversations.set(cachedConversation(await client.get(conversations, 'default', name)));
         const done = reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal);
         await clock.advance(5);
         await clock.advance((await done)?.requeueAfterMs ?? ms);

@@ -7,7 +7,9 @@ import { exposedBy, nothingExposed } from '../../../src/gateway/views/exposure.t
 import { sandboxRecord } from '../../../src/gateway/views/sandbox.ts';
 import { startTaskRecord, transitionsOf } from '../../../src/gateway/views/start-task.ts';
 import { wireTime } from '../../../src/gateway/views/time.ts';
-import { firstWords } from '../../../src/gateway/views/title.ts';
+import { startTextsOf } from '../../../src/gateway/views/start-request.ts';
+import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
+import { firstWords } from '../../../src/resources/first-words.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
 
 const id = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
@@ -56,7 +58,9 @@ const running: SandboxState = { conditions: [admitted, is('Ready', 'True', 'Runn
 const ready: ConversationStatus = { sandboxName: 'sbx-1', start: { status: 'READY', transitions: [{ status: 'READY', time: at(4) }] } };
 
 const record = (conversation: Conversation, sandbox?: Sandbox, exposure = nothingExposed) =>
-  conversationRecord({ conversation, sandbox, parent: undefined, children: [] }, exposure);
+  conversationRecord({ conversation: cachedConversation(conversation), sandbox, parent: undefined, children: [] }, exposure);
+
+const taskOf = (conversation: Conversation) => startTaskRecord(cachedConversation(conversation), startTextsOf(conversation), undefined);
 
 describe('the sandbox status of a conversation is', () => {
   it.each<[string, ConversationStatus | undefined, Sandbox | undefined, string, string | null]>([
@@ -276,12 +280,13 @@ describe('a start task', () => {
       { detail: 'Waiting for room.', error: null },
     ],
   ])('%s', (_case, status, expected) => {
-    const task = startTaskRecord(aConversation(status), undefined);
+    const task = taskOf(aConversation(status));
     expect(task).toMatchObject({ id: startTaskIdOf(id), created_at: '2026-03-01T12:00:00.000000Z', ...expected });
   });
 
   it('begins with WORKING and ends with the present status, whatever is stored', () => {
-    const statuses = (status?: ConversationStatus) => transitionsOf(aConversation(status)).map((transition) => transition.status);
+    const statuses = (status?: ConversationStatus) =>
+      transitionsOf(cachedConversation(aConversation(status))).map((transition) => transition.status);
     expect(statuses()).toEqual(['WORKING']);
     expect(statuses({ start: { status: 'READY', transitions: [] } })).toEqual(['WORKING', 'READY']);
     expect(statuses({ start: { status: 'ERROR', transitions: steps('WORKING') } })).toEqual(['WORKING', 'ERROR']);
@@ -300,7 +305,7 @@ describe('a start task', () => {
       agent: { model: 'm', type: 'plan' },
       prNumbers: [4],
     });
-    expect(startTaskRecord(conversation, undefined).request).toMatchObject({
+    expect(taskOf(conversation).request).toMatchObject({
       initial_message: { role: 'user', content: [{ type: 'image', image_urls: ['data:,x'] }], run: false },
       selected_repository: 'acme/shop',
       selected_branch: 'main',

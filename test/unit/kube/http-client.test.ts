@@ -71,7 +71,14 @@ describe('HttpKubeClient', () => {
     [
       'update of the status',
       (client) => client.updateStatus(things, one),
-      { method: 'PUT', path: '/apis/example.com/v1/namespaces/default/things/one/status', body: one },
+      {
+        method: 'PATCH',
+        path: '/apis/example.com/v1/namespaces/default/things/one/status',
+        body: [
+          { op: 'replace', path: '/metadata/resourceVersion', value: one.metadata.resourceVersion },
+          { op: 'add', path: '/status', value: {} },
+        ],
+      },
     ],
     [
       'patch',

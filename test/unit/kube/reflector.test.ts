@@ -328,17 +328,6 @@ describe('Reflector', () => {
     await reflector.stop();
   });
 
-  it('lets others run while it checks a large list', async () => {
-    const { clock, server, reflector } = aReflector();
-    for (let index = 0; index < 2500; index++) server.put(`thing-${index}`);
-    reflector.start();
-    await clock.settle();
-    expect(reflector.store.size).toBe(0);
-    await clock.advance(0);
-    expect(reflector.store.size).toBe(2500);
-    await reflector.stop();
-  });
-
   it.each([
     ['while it waits after a failure', (server: ScriptedServer) => (server.failingCalls = 1)],
     ['while it watches', () => undefined],

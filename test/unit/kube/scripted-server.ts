@@ -92,8 +92,11 @@ export class ScriptedServer {
 
   /** Only for what a reflector calls. */
   get client(): KubeClient {
-    const partial: Pick<KubeClient, 'list' | 'watch'> = {
-      list: async <T>() => (await this.#list()) as unknown as ListResult<T>,
+    const partial: Pick<KubeClient, 'listMapped' | 'watch'> = {
+      listMapped: async <R>(_resource: unknown, map: (object: never) => R | undefined) => {
+        const { items, resourceVersion } = (await this.#list()) as unknown as ListResult<never>;
+        return { items: items.map(map).filter((item) => item !== undefined), resourceVersion };
+      },
       watch: <T>(_resource: unknown, options: WatchOptions) => this.#watch(options) as unknown as AsyncIterable<WatchEvent<T>>,
     };
     return partial as KubeClient;

@@ -1,0 +1,83 @@
+import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../kube/clock.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations, type Conversation } from '../../resources/conversation.ts';
+import type { KubeObject } from '../../resources/object.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { Shares } from '../limits/shares.ts';
+import { startTextsOf, type StartTexts } from '../views/start-request.ts';
+import { ByteCache } from './byte-cache.ts';
+import { findStored } from './find-stored.ts';
+
+export interface StartTextReaderOptions {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+}
+
+const mebibyte = 1_048_576;
+const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
+/** What an entry takes beside its texts. */
+const entryBytes = 512;
+/** Maximum reads at once: half of the connections to the API server, so that everything else has the others. */
+const reads = { total: 8, perOwner: 4 } as const;
+/** How long a read waits for its place, and how many do. */
+const waiting = { maxMs: 10_000, total: 1024, perOwner: 256 } as const;
+
+const overloaded = () =>
+  new ProblemError('overloaded', 'The service reads too many start requests at the moment. Try again.', {
+    headers: { 'retry-after': '1' },
+  });
+
+/** Of one version of the spec: the texts are immutable, but that is a rule of the CRD and not of the key. */
+const keyOf = ({ metadata }: KubeObject): string => `${metadata.uid}/${metadata.generation ?? 0}`;
+
+/** A character takes two bytes in memory at most. */
+const bytesOf = ({ message, systemMessageSuffix = '' }: StartTexts): number => {
+  const texts = message?.content.flatMap(({ text = '', imageUrls = [] }) => [text, ...imageUrls]) ?? [];
+  return texts.reduce((sum, { length }) => sum + 2 * length, 2 * systemMessageSuffix.length);
+};
+
+/**
+ * The texts of starts, read from the API server where they are not known. Those of one owner take neither the memory nor the connections
+ * of the others.
+ */
+export class StartTextReader {
+  readonly #client: KubeClient;
+  readonly #known = new ByteCache<StartTexts>(kept);
+  readonly #places: Shares;
+  readonly #reading = new Map<string, Promise<StartTexts | undefined>>();
+
+  constructor({ client, clock }: StartTextReaderOptions) {
+    this.#client = client;
+    this.#places = new Shares({ ...reads, refuse: overloaded, waiting: { ...waiting, clock } });
+  }
+
+  /** Undefined where the conversation does not exist any more. Throws what a read throws, and `overloaded`. */
+  of(conversation: CachedConversation): Promise<StartTexts | undefined> {
+    const key = keyOf(conversation);
+    const known = this.#known.get(key);
+    if (known !== undefined) return Promise.resolve(known);
+    const underWay = this.#reading.get(key);
+    if (underWay !== undefined) return underWay;
+    const reading = this.#read(conversation).finally(() => this.#reading.delete(key));
+    this.#reading.set(key, reading);
+    return reading;
+  }
+
+  /** Remembers the texts of an object that is at hand. */
+  keep(stored: Conversation): StartTexts {
+    const texts = startTextsOf(stored);
+    this.#known.set(stored.spec.owner, keyOf(stored), texts, bytesOf(texts) + entryBytes);
+    return texts;
+  }
+
+  async #read({ metadata: { namespace, name, uid }, spec: { owner } }: CachedConversation): Promise<StartTexts | undefined> {
+    const release = await this.#places.wait({ owner });
+    try {
+      const stored = await findStored(this.#client, conversations, namespace, name);
+      return stored?.metadata.uid === uid ? this.keep(stored) : undefined;
+    } finally {
+      release();
+    }
+  }
+}

@@ -1,0 +1,17 @@
+const maxDerivedLength = 80;
+/** Maximum characters that the first words are made of: far more than a title needs, far less than a message may have. */
+export const maxReadLength = 2000;
+
+const fence = /^ {0,3}(?:```|~~~).*$/m;
+const onOneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim();
+
+/** The first words of a text, on one line, cut between words where that loses little. Code is taken only where there is nothing else. */
+export function firstWords(text: string, maxLength = maxDerivedLength): string {
+  const [words = '', ...code] = text.slice(0, maxReadLength).split(fence);
+  const line = onOneLine(words) || onOneLine(code.join(' '));
+  if (line.length <= maxLength) return line;
+  const space = line.slice(0, maxLength).lastIndexOf(' ');
+  if (space > maxLength / 2) return `${line.slice(0, space)}…`;
+  // Not through the middle of a surrogate pair.
+  return `${line.slice(0, maxLength - 1).replace(/[\uD800-\uDBFF]$/, '')}…`;
+}
