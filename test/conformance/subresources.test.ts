@@ -46,6 +46,23 @@ describe('status', () => {
     expect(status).toBe(409);
   });
 
+  it('is replaced as a whole by a patch that demands the version, and conflicts with another one', async () => {
+    const metadata = { name: 's9', annotations: { kept: 'yes' } };
+    const { body: made } = await server().post(server().widgets(), { ...server().widget('s9'), metadata });
+    await server().mergePatch(server().widgets('s9', 'status'), { status: { ready: true, replicas: 2 } });
+    const patch = (version: string) => [
+      { op: 'replace', path: '/metadata/resourceVersion', value: version },
+      { op: 'add', path: '/status', value: { ready: false } },
+    ];
+    const { body: stored } = await server().get(server().widgets('s9'));
+    const { status, body } = await server().jsonPatch(server().widgets('s9', 'status'), patch(stored.metadata.resourceVersion));
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ spec: made.spec, status: { ready: false }, metadata: { generation: 1, annotations: { kept: 'yes' } } });
+    expect(body.status).toEqual({ ready: false });
+    const late = await server().jsonPatch(server().widgets('s9', 'status'), patch(stored.metadata.resourceVersion));
+    expect([late.status, late.body.reason]).toEqual([409, 'Conflict']);
+  });
+
   it('goes when it is patched away', async () => {
     await server().post(server().widgets(), server().widget('s6'));
     await server().mergePatch(server().widgets('s6', 'status'), { status: { ready: true, replicas: 2 } });
