@@ -14,7 +14,7 @@ import { mountedAgentCredentials } from './agent-credentials.ts';
 import { interrupted } from './interruption.ts';
 import { loggerOf } from './logging.ts';
 import { mountedMasterKeys } from './master-keys.ts';
-import { connect, createRuntime } from './runtime.ts';
+import { connect, connectForLease, createRuntime } from './runtime.ts';
 
 /** Without webhooks, a change is to be known within 5 s all the same. */
 const unhintedPollMs = 4_000;
@@ -35,6 +35,8 @@ export async function operator(): Promise<void> {
 
   const { client, transport } = connect(connection, runtime);
   stack.defer(() => transport.close());
+  const forLease = connectForLease(connection, runtime);
+  stack.defer(() => forLease.transport.close());
   // Filled while another one leads, so that a handover takes no longer than the lease.
   const caches = createCaches({ client, ...scope, ...runtime });
   for (const reflector of reflectorsOf(caches)) {
@@ -63,7 +65,7 @@ export async function operator(): Promise<void> {
   const agent = createAgentClient();
   stack.defer(() => agent.close());
   const election: LeaderElection = new LeaderElection({
-    client,
+    client: forLease.client,
     namespace,
     name: leaseName,
     identity: `${config.POD_NAME ?? hostname()}_${randomBytes(4).toString('hex')}`,

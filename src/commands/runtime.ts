@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { systemClock, type Clock } from '../kube/clock.ts';
 import { HttpKubeClient } from '../kube/http-client.ts';
-import { Transport, type Connection } from '../kube/transport.ts';
+import { Transport, type Connection, type TransportOptions } from '../kube/transport.ts';
 import { collectProcessMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
 import type { Logger } from '../observability/logger.ts';
 
@@ -23,7 +23,17 @@ export function createRuntime(logger: Logger): Runtime {
 }
 
 /** A client and what it holds open. */
-export function connect(connection: Connection, runtime: Runtime) {
-  const transport = new Transport({ connection, ...runtime });
+export function connect(connection: Connection, runtime: Runtime, options: Pick<TransportOptions, 'connections'> = {}) {
+  const transport = new Transport({ connection, ...runtime, ...options });
   return { client: new HttpKubeClient({ transport }), transport };
 }
+
+/** Connections for the lease: one for the call under way, one for the case that the first has fallen silent. */
+const leaseConnections = 2;
+
+/**
+ * The client of a lease. It shares no connections with the leader's work, because calls wait in one queue for a free one: a renewal behind
+ * some hundred slow writes would come too late, and the leader would lose its lease although the API server answers everything.
+ */
+export const connectForLease = (connection: Connection, runtime: Runtime) =>
+  connect(connection, runtime, { connections: leaseConnections });

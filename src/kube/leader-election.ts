@@ -7,7 +7,7 @@ import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { WriteLedger } from './write-ledger.ts';
 
 export interface LeaderElectionOptions {
-  /** Not a fenced one. */
+  /** Not a fenced one, and not one whose connections the leader's work uses. */
   readonly client: KubeClient;
   /** Of the Lease. */
   readonly namespace: string;
