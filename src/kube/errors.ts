@@ -39,6 +39,18 @@ export class TransportError extends Error {
   }
 }
 
+/** The answer has more bytes than the call allows. Not repeated: it would be as large again. */
+export class AnswerTooLargeError extends TransportError {
+  constructor(maxBytes: number) {
+    super(`the answer is larger than ${maxBytes} bytes`);
+  }
+}
+
+/** The cause of a TransportError where the time of the call was over. */
+export class DeadlineError extends Error {
+  override readonly name = 'DeadlineError';
+}
+
 const hasReason =
   (status: number, reason: string) =>
   (error: unknown): error is ApiError =>

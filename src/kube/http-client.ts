@@ -10,9 +10,10 @@ import type {
   WatchEvent,
   WatchOptions,
 } from './client.ts';
-import { isExpired } from './errors.ts';
+import { AnswerTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
 import { Flattened } from './flattened.ts';
 import { linesOf, wholeLines } from './lines.ts';
+import { PageSize } from './page-size.ts';
 import type { Transport } from './transport.ts';
 import { watchEvent, withoutManagedFields } from './watch-event.ts';
 
@@ -24,7 +25,10 @@ interface ListPage<T> {
   readonly items: readonly T[] | null;
 }
 
-const pageSize = 500;
+/** A page of more than one object that is larger is asked for again with fewer: a list never takes more memory than this and its copies. */
+const maxPageBytes = 16_777_216;
+/** How often a list is asked for in pages before all of it is asked for at once, as by client-go's pager: that succeeds where it is small. */
+const pagedAttempts = 2;
 /** etcd's limit for a request is 1.5 MiB; an object may be larger when it is read in another version. */
 const maxWatchLineBytes = 8_388_608;
 
@@ -35,6 +39,8 @@ export interface HttpKubeClientOptions {
 /** The API server over HTTP. `managedFields` are left out of everything it returns. */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
+  /** By plural and group. */
+  readonly #pageSizes = new Map<string, PageSize>();
 
   constructor({ transport }: HttpKubeClientOptions) {
     this.#transport = transport;
@@ -57,18 +63,15 @@ export class HttpKubeClient implements KubeClient {
     map: (object: T) => R | undefined,
     options: ListOptions & CallOptions = {},
   ): Promise<ListResult<R>> {
-    try {
-      return await this.#pages(resource, map, options, pageSize);
-    } catch (error) {
-      if (!isExpired(error)) throw error;
+    // The state that the pages show may be compacted before the last one has come.
+    for (let attempt = 1; attempt <= pagedAttempts; attempt++) {
+      try {
+        return await this.#pages(resource, map, options);
+      } catch (error) {
+        if (!isExpired(error)) throw error;
+      }
     }
-    // The state that the pages were cut from has been compacted meanwhile. Whoever is too slow twice gets all at once (client-go's pager).
-    try {
-      return await this.#pages(resource, map, options, pageSize);
-    } catch (error) {
-      if (!isExpired(error)) throw error;
-    }
-    return this.#pages(resource, map, options, undefined);
+    return this.#pages(resource, map, options, 'all at once');
   }
 
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterableIterator<WatchEvent<T>> {
@@ -193,15 +196,15 @@ export class HttpKubeClient implements KubeClient {
     resource: Resource<T>,
     map: (object: T) => R | undefined,
     options: ListOptions & CallOptions,
-    limit: number | undefined,
+    way: 'in pages' | 'all at once' = 'in pages',
   ): Promise<ListResult<R>> {
+    const size = this.#pageSize(resource);
     const items: R[] = [];
     let next: string | undefined;
     for (;;) {
-      const query: Query = { ...selectors(options), limit, continue: next };
-      const path = withQuery(collectionPath(resource, options.namespace), query);
-      const answer = await this.#transport.call({ verb: 'list', resource: resource.plural, method: 'GET', path, ...sending(options) });
-      const page = answer as ListPage<T>;
+      const limit = way === 'in pages' ? size.limit : undefined;
+      const page = await this.#page(resource, options, limit, next);
+      if (page === 'too large') continue;
       for (const item of page.items ?? []) {
         const mapped = map(withoutManagedFields(resource, item));
         if (mapped !== undefined) items.push(mapped);
@@ -209,6 +212,44 @@ export class HttpKubeClient implements KubeClient {
       next = page.metadata.continue;
       if (next === undefined || next === '') return { items, resourceVersion: page.metadata.resourceVersion };
     }
+  }
+
+  async #page<T extends KubeObject>(
+    resource: Resource<T>,
+    options: ListOptions & CallOptions,
+    limit: number | undefined,
+    next: string | undefined,
+  ): Promise<ListPage<T> | 'too large'> {
+    const size = this.#pageSize(resource);
+    const query: Query = { ...selectors(options), limit, continue: next };
+    let bytes = 0;
+    try {
+      const answer = await this.#transport.call({
+        ...{ verb: 'list', resource: resource.plural, method: 'GET' },
+        path: withQuery(collectionPath(resource, options.namespace), query),
+        // One object is as large as etcd lets it be.
+        maxAnswerBytes: limit === 1 ? undefined : maxPageBytes,
+        onAnswerBytes: (count) => (bytes = count),
+        ...sending(options),
+      });
+      const page = answer as ListPage<T>;
+      if (limit !== undefined) size.came(page.items?.length ?? 0, bytes);
+      return page;
+    } catch (error) {
+      if (limit === undefined) throw error;
+      const isTooLarge = error instanceof AnswerTooLargeError;
+      // An answer that did not come in time may be too large for the server; the next list asks it for less.
+      const isLate = error instanceof TransportError && error.cause instanceof DeadlineError;
+      if ((isTooLarge || isLate) && size.shrink() && isTooLarge) return 'too large';
+      throw error;
+    }
+  }
+
+  #pageSize({ group, plural }: Resource<KubeObject>): PageSize {
+    const key = `${plural}.${group}`;
+    const known = this.#pageSizes.get(key) ?? new PageSize();
+    this.#pageSizes.set(key, known);
+    return known;
   }
 }
 

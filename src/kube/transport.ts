@@ -3,7 +3,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
 import { sleep, type Clock } from './clock.ts';
-import { ApiError, TransportError, type StatusBody } from './errors.ts';
+import { AnswerTooLargeError, ApiError, DeadlineError, TransportError, type StatusBody } from './errors.ts';
 import { exchange, type Answer } from './exchange.ts';
 
 export interface Connection {
@@ -34,6 +34,10 @@ export interface TransportRequest {
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
   readonly beforeSend?: (() => void) | undefined;
+  /** Larger answers are refused with an AnswerTooLargeError; by default as the transport's option says. */
+  readonly maxAnswerBytes?: number | undefined;
+  /** Called with the bytes of an answer that has come. */
+  readonly onAnswerBytes?: ((bytes: number) => void) | undefined;
 }
 
 export interface TransportOptions {
@@ -52,6 +56,7 @@ export interface TransportOptions {
   readonly dispatcher?: Dispatcher;
 }
 
+const defaultMaxAnswerBytes = 67_108_864;
 const maxAttempts = 5;
 const backoff: BackoffOptions = { baseMs: 50, capMs: 5000, factor: 3, jitter: 0.5 };
 
@@ -99,7 +104,7 @@ export class Transport {
   async call(request: TransportRequest): Promise<unknown> {
     return this.#repeat(request, async (signal) => {
       const answer = await this.#send(this.#calls, request, signal);
-      const text = await this.#readText(answer.body);
+      const text = await this.#readText(answer.body, request);
       if (answer.status < 200 || answer.status > 299) throw apiError(answer, text);
       return { status: answer.status, result: parseAnswer(text) };
     });
@@ -115,7 +120,7 @@ export class Transport {
       starting.addEventListener('abort', stop, { once: true });
       try {
         const answer = await this.#send(this.#watches, request, AbortSignal.any([reading.signal, request.signal]));
-        if (answer.status < 200 || answer.status > 299) throw apiError(answer, await this.#readText(answer.body));
+        if (answer.status < 200 || answer.status > 299) throw apiError(answer, await this.#readText(answer.body, request));
         return { status: answer.status, result: answer.body };
       } finally {
         starting.removeEventListener('abort', stop);
@@ -166,7 +171,7 @@ export class Transport {
     const deadlineAt = clock.monotonic() + deadlineMs;
     const deadline = new AbortController();
     const timer = clock.after(deadlineMs, () => {
-      deadline.abort(new Error(`no answer within ${deadlineMs} ms`));
+      deadline.abort(new DeadlineError(`no answer within ${deadlineMs} ms`));
     });
     const signal = request.signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, request.signal]);
     try {
@@ -197,15 +202,16 @@ export class Transport {
     metrics.apiCallSeconds.observe({ verb }, (clock.monotonic() - began) / 1000);
   }
 
-  async #readText(body: AsyncIterable<Uint8Array>): Promise<string> {
-    const { maxAnswerBytes = 67_108_864 } = this.#options;
+  async #readText(body: AsyncIterable<Uint8Array>, request: TransportRequest): Promise<string> {
+    const maxAnswerBytes = request.maxAnswerBytes ?? this.#options.maxAnswerBytes ?? defaultMaxAnswerBytes;
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of body) {
       bytes += chunk.byteLength;
-      if (bytes > maxAnswerBytes) throw new TransportError(`the answer is larger than ${maxAnswerBytes} bytes`);
+      if (bytes > maxAnswerBytes) throw new AnswerTooLargeError(maxAnswerBytes);
       chunks.push(chunk);
     }
+    request.onAnswerBytes?.(bytes);
     return Buffer.concat(chunks, bytes).toString('utf8');
   }
 }
@@ -214,6 +220,7 @@ const isRead = ({ method }: TransportRequest): boolean => method === 'GET';
 
 function mayRepeat(request: TransportRequest, error: unknown): boolean {
   if (error instanceof ApiError) return error.status === 429 || (isRead(request) && passingStatuses.has(error.status));
+  if (error instanceof AnswerTooLargeError) return false;
   return error instanceof TransportError && (isRead(request) || !error.sent);
 }
 

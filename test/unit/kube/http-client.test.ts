@@ -136,8 +136,8 @@ describe('HttpKubeClient', () => {
     const { stub, client } = await clientTo(page([bare], 'next'), page([bare]));
     const list = await client.list(things, { namespace: 'default', labelSelector: 'a=b', fieldSelector: 'c=d' });
     expect(list).toEqual({ items: [one, one], resourceVersion: '7' });
-    const query = { limit: '500', labelSelector: 'a=b', fieldSelector: 'c=d' };
-    expect(stub.requests.map((request) => request.query)).toEqual([query, { ...query, continue: 'next' }]);
+    const query = { limit: '100', labelSelector: 'a=b', fieldSelector: 'c=d' };
+    expect(stub.requests.map((request) => request.query)).toEqual([query, { ...query, limit: '500', continue: 'next' }]);
   });
 
   it('takes a list without items for an empty one', async () => {
@@ -150,7 +150,7 @@ describe('HttpKubeClient', () => {
     const { stub, client } = await clientTo(page([one], 'a'), expired, page([one], 'b'), expired, page([one, one, one]));
     expect((await client.list(things)).items).toHaveLength(3);
     expect(stub.requests.map(({ query }) => [query['limit'], query['continue']])).toEqual([
-      ['500', undefined],
+      ['100', undefined],
       ['500', 'a'],
       ['500', undefined],
       ['500', 'b'],
