@@ -60,7 +60,8 @@ describe('a start', () => {
       const sandbox = task.sandbox_id ?? '';
       const conversation = sandbox.replace(/^sbx-/, '');
       expect(await field(`conversation ${conversation}`, '{.status.start.errorCode}')).toBe(code);
-      expect(await field(`sandbox ${sandbox}`, '{.status.phase}/{.status.reason}')).toBe(`ERROR/${code}`);
+      expect(await field(`conversation ${conversation}`, '{.status.sandboxStatus}/{.status.sandboxStatusReason}')).toBe(`ERROR/${code}`);
+      await eventually('nothing is left', async () => (await k(`get sandbox,pod,pvc ${sandbox} --ignore-not-found -o name`)).stdout === '');
       await eventually('Events', async () => (await eventsOf(sandbox)).includes(`Warning/${code}`));
       await eventually('Events', async () => (await eventsOf(conversation)).includes(`Warning/${code}`));
       await up.call('DELETE', `/api/v1/app-conversations/${conversation}`);
