@@ -22,12 +22,13 @@ export class ElapsedTimes {
     this.#clock = clock;
   }
 
-  /** Milliseconds since `since` for a deadline: never too many. Each key has one beginning at a time: another one replaces it. */
+  /** Whole milliseconds since `since` for a deadline: never too many. Each key has one beginning at a time: another one replaces it. */
   elapsedMs(key: string, since: string): number {
     const observedMs = this.#observedMs(key, since);
     const wallMs = this.#clock.now() - Date.parse(since);
     // The clock that wrote the time was ahead: the wall clock says nothing about how long ago that was.
-    return wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs;
+    // A fraction that is left of a deadline would be waited for over and over, in no time.
+    return Math.floor(wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs);
   }
 
   /** The same for the pace of repetitions, which has to slow down also where a clock is behind: never too few. */

@@ -39,8 +39,8 @@ export class PodBackoff {
     this.#ended.set(sandboxUid, { podUid, failures, readyAt: now + delayMs });
   }
 
-  /** Milliseconds until the sandbox may have another pod; 0: now. */
+  /** Whole milliseconds until the sandbox may have another pod; 0: now. */
   waitMs(sandboxUid: string): number {
-    return Math.max(0, (this.#ended.get(sandboxUid)?.readyAt ?? 0) - this.#clock.monotonic());
+    return Math.ceil(Math.max(0, (this.#ended.get(sandboxUid)?.readyAt ?? 0) - this.#clock.monotonic()));
   }
 }
