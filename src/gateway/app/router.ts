@@ -11,7 +11,7 @@ import type { ClientAddress } from '../limits/client-address.ts';
 import type { LoadGuard } from '../limits/load-guard.ts';
 import type { OwnerConnections } from '../limits/owner-connections.ts';
 import type { RateLimits, RequestKind } from '../limits/rate-limits.ts';
-import type { Shares } from '../limits/shares.ts';
+import type { Shares } from '../../kube/shares.ts';
 import type { Turns } from '../limits/turns.ts';
 import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { CurrentOwner } from './current-owner.ts';

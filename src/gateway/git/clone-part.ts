@@ -11,7 +11,7 @@ import type { AgentSideCall, AgentSidePart } from '../agent-side/part.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { inNamespace, type Cache } from '../lookup/cache.ts';
 import { shareProblem } from '../limits/share-problem.ts';
-import { Shares, type Bound } from '../limits/shares.ts';
+import { Shares, type Bound } from '../../kube/shares.ts';
 import { IdleTimer } from '../proxy/idle-timer.ts';
 import type { GitStream } from './git-http.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';

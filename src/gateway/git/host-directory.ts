@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
-import { Shares, type Release } from '../limits/shares.ts';
+import { Shares, type Release } from '../../kube/shares.ts';
 import { repository as repositorySchema } from '../v1/schemas.ts';
 import type { GitCredential, GitCredentials } from './credentials.ts';
 import type { GitAccess, GitBranch, GitDirectory, GitRepository, GitSearch } from './directory.ts';

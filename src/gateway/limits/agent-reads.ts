@@ -3,7 +3,7 @@ import type { Clock } from '../../kube/clock.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from './shares.ts';
+import { Shares } from '../../kube/shares.ts';
 import { SilentAgents } from './silent-agents.ts';
 
 export interface AgentReadLimits {

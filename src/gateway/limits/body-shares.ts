@@ -1,6 +1,6 @@
 import type { Clock } from '../../kube/clock.ts';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from './shares.ts';
+import { Shares } from '../../kube/shares.ts';
 
 /**
  * Maximum bytes of bodies that are read and worked on at once, of all owners and of one. While a body is parsed, checked and stored,

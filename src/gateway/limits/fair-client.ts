@@ -12,7 +12,7 @@ import type {
 import type { Clock } from '../../kube/clock.ts';
 import type { KubeObject, NewObject, ResourceDefinition } from '../../resources/object.ts';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from './shares.ts';
+import { Shares } from '../../kube/shares.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
 

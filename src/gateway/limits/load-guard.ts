@@ -3,7 +3,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { RequestKind } from './rate-limits.ts';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from './shares.ts';
+import { Shares } from '../../kube/shares.ts';
 
 export interface LoadOptions {
   /**

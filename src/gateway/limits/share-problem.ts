@@ -1,5 +1,5 @@
 import { ProblemError } from '../errors/problem-error.ts';
-import type { Bound } from './shares.ts';
+import type { Bound } from '../../kube/shares.ts';
 
 const headers = { 'retry-after': '1' };
 

@@ -2,7 +2,7 @@ import type { Clock, Timer } from '../../kube/clock.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { shareProblem } from '../limits/share-problem.ts';
-import { Shares, type Bound } from '../limits/shares.ts';
+import { Shares, type Bound } from '../../kube/shares.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { PortName } from './address.ts';
 import { CloseCode } from './frames.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from './clock.ts';
 
 /** Whose work takes a place: an owner, and the sandbox whose agent is called for that work, where one is. */
 export interface Holder {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { Shares, type Bound, type Holder, type Release } from '../../../src/gateway/limits/shares.ts';
+import { Shares, type Bound, type Holder, type Release } from '../../../src/kube/shares.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 class Refused extends Error {
