@@ -21,6 +21,10 @@ export interface ControllerOptions {
   readonly reconcile: (request: Request, signal: AbortSignal) => Promise<Result>;
   /** How many reconciles run at once, each for another request; 1 by default. */
   readonly workers?: number;
+  /** The share of the workers that a request belongs to (its owner's, say); by default there is one for all. */
+  readonly shareOf?: (request: Request) => string;
+  /** Maximum workers of one share; all of them by default. */
+  readonly maxPerShare?: number;
   /** The delay after failures: 5 ms, doubled each time, at most 60 s, plus up to a tenth at random, by default. */
   readonly backoff?: BackoffOptions;
   readonly clock: Clock;
@@ -45,13 +49,15 @@ export class Controller {
   #workers: Promise<void>[] = [];
 
   constructor(options: ControllerOptions) {
-    const { name, clock, random, metrics, backoff = defaultBackoff } = options;
+    const { name, clock, random, metrics, shareOf, maxPerShare, backoff = defaultBackoff } = options;
     this.#options = options;
     this.#logger = options.logger.child({ controller: name });
     this.#queue = new Workqueue({
       clock,
       random,
       backoff,
+      ...(shareOf === undefined ? {} : { shareOf: (key: string) => shareOf(requestOf(key)) }),
+      ...(maxPerShare === undefined ? {} : { maxPerShare }),
       ...(metrics === undefined ? {} : queueMetrics(metrics, name)),
     });
   }

@@ -1,9 +1,14 @@
 import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
 import type { Clock, Timer } from './clock.ts';
 import { DelayHeap } from './delay-heap.ts';
+import { FairQueue } from './fair-queue.ts';
 import { Fifo } from './fifo.ts';
 
-export interface WorkqueueOptions {
+export interface WorkqueueOptions<K extends string = string> {
+  /** The share that a key belongs to, asked each time that the key begins to wait. By default there is one share for all. */
+  readonly shareOf?: (key: K) => string;
+  /** Maximum keys of one share that are handed out at once; without limit by default. */
+  readonly maxPerShare?: number;
   readonly clock: Clock;
   readonly random: () => number;
   /** The delays of `addRateLimited`: 5 ms, doubled with each failure, at most 60 s, by default. */
@@ -16,6 +21,8 @@ export interface WorkqueueOptions {
 /** A key that has to be handed out, or is. */
 interface Item<K> {
   readonly key: K;
+  /** The share that it waits in, or counts against. */
+  share: string;
   /** Since when it has to be handed out: it waits in the queue, or for its `done`. */
   dirtySince: number | undefined;
   processing: boolean;
@@ -25,15 +32,16 @@ interface Item<K> {
  * The queue of a controller, with the semantics of client-go's util/workqueue:
  * - a key is handed out to one worker at a time; added meanwhile, it comes again after `done`;
  * - a key that waits and is added again is handed out once;
- * - first come, first served;
+ * - first come, first served within a share, and round robin by share: with one share for all, as it is by default, that is client-go's
+ *   order;
  * - a key that is added with a delay twice keeps the earlier time.
  */
 export class Workqueue<K extends string> {
-  readonly #options: WorkqueueOptions;
+  readonly #options: WorkqueueOptions<K>;
   readonly #backoff: BackoffOptions;
   /** One look-up for everything that is known of a key: most of what a call costs when there are very many. */
   readonly #items = new Map<K, Item<K>>();
-  readonly #queue = new Fifo<Item<K>>();
+  readonly #queue: FairQueue<Item<K>>;
   readonly #getters = new Fifo<(key: K | undefined) => void>();
   readonly #delayed = new DelayHeap<K>();
   readonly #failures = new Map<K, number>();
@@ -42,8 +50,9 @@ export class Workqueue<K extends string> {
   #processing = 0;
   #shutDown = false;
 
-  constructor(options: WorkqueueOptions) {
+  constructor(options: WorkqueueOptions<K>) {
     this.#options = options;
+    this.#queue = new FairQueue(options);
     this.#backoff = options.backoff ?? { baseMs: 5, capMs: 60_000 };
   }
 
@@ -59,7 +68,7 @@ export class Workqueue<K extends string> {
       item.dirtySince ??= this.#options.clock.monotonic();
       return;
     }
-    const added = { key, dirtySince: this.#options.clock.monotonic(), processing: false };
+    const added = { key, share: '', dirtySince: this.#options.clock.monotonic(), processing: false };
     this.#items.set(key, added);
     this.#enqueue(added);
   }
@@ -99,7 +108,8 @@ export class Workqueue<K extends string> {
       this.#handOut(item);
       return Promise.resolve(item.key);
     }
-    if (this.#shutDown) return Promise.resolve(undefined);
+    // What is left to be drained may wait for room in its share.
+    if (this.#shutDown && this.#queue.size === 0) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       this.#getters.push(resolve);
     });
@@ -111,8 +121,10 @@ export class Workqueue<K extends string> {
     if (item?.processing !== true) return;
     item.processing = false;
     this.#processing--;
+    this.#queue.release(item.share);
     if (item.dirtySince === undefined) this.#items.delete(key);
     else this.#enqueue(item);
+    this.#serve();
     this.#settleIdle();
   }
 
@@ -137,7 +149,7 @@ export class Workqueue<K extends string> {
     this.#timer = undefined;
     this.#delayed.clear();
     this.#failures.clear();
-    for (let getter = this.#getters.shift(); getter !== undefined; getter = this.#getters.shift()) getter(undefined);
+    this.#serve();
     return new Promise((resolve) => {
       this.#idle.push(resolve);
       this.#settleIdle();
@@ -145,14 +157,22 @@ export class Workqueue<K extends string> {
   }
 
   #enqueue(item: Item<K>): void {
-    const getter = this.#getters.shift();
-    if (getter !== undefined) {
+    item.share = this.#options.shareOf?.(item.key) ?? '';
+    this.#queue.push(item.share, item);
+    this.#serve();
+    if (item.dirtySince !== undefined) this.#options.onDepth?.(this.#queue.size);
+  }
+
+  /** Gives workers that wait what may be handed out; those that wait for nothing any more end. */
+  #serve(): void {
+    while (this.#getters.size > 0) {
+      const item = this.#queue.shift();
+      if (item === undefined) break;
       this.#handOut(item);
-      getter(item.key);
-      return;
+      this.#getters.shift()?.(item.key);
     }
-    this.#queue.push(item);
-    this.#options.onDepth?.(this.#queue.size);
+    if (!this.#shutDown || this.#queue.size > 0) return;
+    for (let getter = this.#getters.shift(); getter !== undefined; getter = this.#getters.shift()) getter(undefined);
   }
 
   #handOut(item: Item<K>): void {

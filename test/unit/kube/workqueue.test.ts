@@ -234,4 +234,93 @@ describe('Workqueue', () => {
     await queue.get();
     expect({ depths, waits }).toEqual({ depths: [1, 0], waits: [12] });
   });
+
+  describe('with shares', () => {
+    const keysOf = ['alice/1', 'alice/2', 'alice/3', 'bob/1', 'bob/2', 'carol/1'];
+    const ownerOf = (taken: string): string => taken.split('/')[0] ?? '';
+    const shared = (maxPerShare: number) => {
+      const clock = new VirtualClock();
+      return { clock, queue: new Workqueue<string>({ clock, random: () => 0.5, shareOf: ownerOf, maxPerShare }) };
+    };
+
+    it('keeps every promise of a queue within each share, and lets none have more workers than it may', async () => {
+      const action = fc.oneof(
+        fc.record({ do: fc.constant('add' as const), key: fc.constantFrom(...keysOf) }),
+        fc.record({ do: fc.constant('done' as const), key: fc.constantFrom(...keysOf) }),
+        fc.record({ do: fc.constant('get' as const) }),
+      );
+      await fc.assert(
+        fc.asyncProperty(fc.array(action, { maxLength: 100 }), fc.integer({ min: 1, max: 3 }), async (actions, maxPerShare) => {
+          const { queue } = shared(maxPerShare);
+          const models = new Map(['alice', 'bob', 'carol'].map((owner) => [owner, new Model()]));
+          const modelOf = (taken: string) => models.get(ownerOf(taken));
+          const mayGet = () => [...models.values()].some(({ waiting, processing }) => waiting.length > 0 && processing.size < maxPerShare);
+          for (const next of actions) {
+            if (next.do === 'add') {
+              queue.add(next.key);
+              modelOf(next.key)?.add(next.key);
+            } else if (next.do === 'done') {
+              if (modelOf(next.key)?.processing.has(next.key) !== true) continue;
+              queue.done(next.key);
+              modelOf(next.key)?.done(next.key);
+            } else if (mayGet()) {
+              const taken = (await queue.get()) ?? '';
+              expect(modelOf(taken)?.get()).toBe(taken);
+              expect(modelOf(taken)?.processing.size).toBeLessThanOrEqual(maxPerShare);
+            }
+            expect(queue.depth).toBe([...models.values()].reduce((sum, { waiting }) => sum + waiting.length, 0));
+          }
+        }),
+        { numRuns: 300 },
+      );
+    });
+
+    it('hands out round robin, however many keys of one share came before', async () => {
+      const { queue } = shared(Infinity);
+      for (const added of ['alice/1', 'alice/2', 'alice/3', 'bob/1', 'bob/2', 'carol/1']) queue.add(added);
+      const order = [];
+      for (let count = 0; count < 6; count++) order.push(await queue.get());
+      expect(order).toEqual(['alice/1', 'bob/1', 'carol/1', 'alice/2', 'bob/2', 'alice/3']);
+    });
+
+    it('leaves a worker waiting rather than give a share more than it may have, and serves it once there is room', async () => {
+      const { queue } = shared(1);
+      for (const added of ['alice/1', 'alice/2']) queue.add(added);
+      expect(await queue.get()).toBe('alice/1');
+      const waiting = queue.get();
+      queue.add('bob/1');
+      expect(await waiting).toBe('bob/1');
+      const next = queue.get();
+      queue.done('alice/1');
+      expect(await next).toBe('alice/2');
+    });
+
+    it('drains also what waits for room in its share', async () => {
+      const { queue } = shared(1);
+      for (const added of ['alice/1', 'alice/2']) queue.add(added);
+      expect(await queue.get()).toBe('alice/1');
+      const [last, none] = [queue.get(), queue.get()];
+      const drained = queue.shutDownWithDrain();
+      queue.done('alice/1');
+      expect(await last).toBe('alice/2');
+      queue.done('alice/2');
+      await drained;
+      expect(await none).toBeUndefined();
+    });
+
+    it('counts a key against the share that it was handed out for, also when it belongs to another by then', async () => {
+      const clock = new VirtualClock();
+      let owner = 'alice';
+      const queue = new Workqueue<string>({ clock, random: () => 0.5, shareOf: () => owner, maxPerShare: 1 });
+      queue.add('a');
+      expect(await queue.get()).toBe('a');
+      owner = 'bob';
+      queue.add('a');
+      queue.done('a');
+      expect(await queue.get()).toBe('a');
+      owner = 'alice';
+      queue.add('b');
+      expect(await queue.get()).toBe('b');
+    });
+  });
 });
