@@ -4,7 +4,7 @@ import type { AgentHint } from '../agent/hints.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../kube/clock.ts';
-import { Controller, type Request, type Result } from '../kube/controller.ts';
+import { Controller, type ControllerOptions, type Request, type Result } from '../kube/controller.ts';
 import { EventRecorder } from '../kube/events.ts';
 import type { Handler } from '../kube/reflector.ts';
 import type { Logger } from '../observability/logger.ts';
@@ -26,6 +26,7 @@ import { countPhases } from './sandbox/phase-count.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { TemplateReconciler } from './template/reconcile.ts';
+import { maxPerOwner, ownerShare, workers } from './workers.ts';
 
 export interface OperatorOptions {
   readonly client: KubeClient;
@@ -53,8 +54,6 @@ export interface OperatorOptions {
   readonly metrics: Metrics;
 }
 
-/** Long calls to agents hold a worker each, so there are many. */
-const workers = { conversation: 128, status: 512, sandbox: 32, admission: 1, quota: 1, template: 2 } as const;
 /** What a quota says is written so long after a change, for all that come meanwhile. */
 const quotaStatusDelayMs = 500;
 
@@ -109,8 +108,13 @@ export class Operator {
       pods: caches.pods.store,
       claims: caches.claims.store,
     };
-    const controller = (name: keyof typeof workers, reconciler: { reconcile(request: Request, signal: AbortSignal): Promise<Result> }) =>
+    const controller = (
+      name: keyof typeof workers,
+      reconciler: { reconcile(request: Request, signal: AbortSignal): Promise<Result> },
+      shares: Pick<ControllerOptions, 'shareOf' | 'maxPerShare'> = {},
+    ) =>
       new Controller({
+        ...shares,
         name,
         reconcile: (request, signal) => reconciler.reconcile(request, signal),
         workers: workers[name],
@@ -140,13 +144,16 @@ export class Operator {
         return Promise.resolve(undefined);
       },
     });
+    const ofOwner = ({ namespace, name }: Request) => ownerShare(stores.conversations.get(namespace, name));
     const start: Controller = controller(
       'conversation',
       reconcileIn(() => start),
+      { shareOf: ofOwner, maxPerShare: maxPerOwner('conversation') },
     );
     const status: Controller = controller(
       'status',
       reconcileIn(() => status),
+      { shareOf: ofOwner, maxPerShare: maxPerOwner('status') },
     );
     const conversation = { enqueue: (request: Request) => ofConversation(request).enqueue(request) };
     this.#hint = (request) => {
@@ -158,9 +165,13 @@ export class Operator {
     const sandbox: Controller = controller(
       'sandbox',
       new SandboxReconciler({
-        ...{ client, stores, agent, keys, events, podCreations, silence, clock, logger, agentSide: options.agentSide },
+        ...{ client, stores, agent, keys, events, podCreations, silence, clock, random, logger, agentSide: options.agentSide },
         ...pauseBound,
       }),
+      {
+        shareOf: ({ namespace, name }) => ownerShare(stores.sandboxes.get(namespace, name)),
+        maxPerShare: maxPerOwner('sandbox'),
+      },
     );
     const slots = new AdmissionReconciler({
       ...{ client, stores, podCreations, events, clock, logger, metrics, namespace: options.namespace },

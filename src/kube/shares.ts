@@ -73,6 +73,11 @@ export class Shares {
     return this.#byOwner.get(owner) ?? 0;
   }
 
+  /** Whether so many units could be taken now. */
+  hasRoom(holder: Holder, units = 1): boolean {
+    return this.#boundFor(holder, units) === undefined;
+  }
+
   /** Takes so many units at once, or throws what `refuse` makes. */
   take(holder: Holder, units = 1): Release {
     const bound = this.#boundFor(holder, units);

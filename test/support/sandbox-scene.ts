@@ -34,6 +34,7 @@ export class SandboxScene {
     this.template = aTemplate();
     this.#reconciler = new SandboxReconciler({
       ...{ client, clock, stores: this.#stores, keys: sceneKeys, logger: silentLogger, podCreations: new PodCreations(clock) },
+      random: () => 0,
       agent: new OpenHandsClient(),
       events: { record: (_object, details) => void this.events.push(details) },
       ...options,

@@ -1,7 +1,7 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { Clock } from '../../kube/clock.ts';
-import { PollLane, type Polled } from './poll-lane.ts';
+import { PollLane, type PollResult, type Polled } from '../poll-lane.ts';
 
 export interface AgentLooksOptions {
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
@@ -11,17 +11,15 @@ export interface AgentLooksOptions {
 }
 
 /** Whom to ask. */
-export interface Asked {
+export interface Asked extends Polled {
   readonly endpoint: AgentEndpoint;
-  /** The container: what is known of one says nothing about the next. */
-  readonly agent: string;
 }
 
 type Answers = ReadonlyMap<string, AgentConversation | AgentError | undefined>;
 
 interface Batch {
   readonly ids: Set<string>;
-  readonly answers: Promise<Polled<Answers>>;
+  readonly answers: Promise<PollResult<Answers>>;
 }
 
 /** Those who are due at the same time ask together. */
@@ -35,13 +33,15 @@ const isOfOne = (error: unknown): error is AgentError =>
   error instanceof AgentError &&
   (error.code === 'malformed' || error.code === 'refused' || error.code === 'not-found' || error.code === 'failed');
 
-/** Asks agents for conversations: once for all those of a sandbox that are due together. */
+/** Asks agents for conversations: once for all those of a sandbox that are due together, and by one call at a time. */
 export class AgentLooks {
   readonly #agent: AgentLooksOptions['agent'];
   readonly #clock: Clock;
   readonly #lane: PollLane;
   /** By agent; each is open for others to join. */
   readonly #gathering = new Map<string, Batch>();
+  /** By agent: the last call that has been asked for, until it has ended. */
+  readonly #underWay = new Map<string, Promise<unknown>>();
 
   constructor({ agent, clock, random }: AgentLooksOptions) {
     this.#agent = agent;
@@ -50,7 +50,7 @@ export class AgentLooks {
   }
 
   /** `answer` undefined: the agent does not know it. Throws what is no `AgentError`, and when the signal is aborted. */
-  async look(asked: Asked, id: string, signal: AbortSignal): Promise<Polled<AgentConversation | undefined>> {
+  async look(asked: Asked, id: string, signal: AbortSignal): Promise<PollResult<AgentConversation | undefined>> {
     const batch = this.#gathering.get(asked.agent) ?? this.#gather(asked, signal);
     batch.ids.add(id);
     if (batch.ids.size >= mostAtOnce) this.#gathering.delete(asked.agent);
@@ -75,15 +75,25 @@ export class AgentLooks {
     this.#lane.nudge(agent);
   }
 
-  #gather({ endpoint, agent }: Asked, signal: AbortSignal): Batch {
+  #gather(asked: Asked, signal: AbortSignal): Batch {
+    const { endpoint, agent } = asked;
     const ids = new Set<string>();
     const due = new Promise<void>((resolve) => void this.#clock.after(gatherMs, resolve));
-    const answers = due.then(() => {
-      if (this.#gathering.get(agent) === batch) this.#gathering.delete(agent);
-      return this.#lane.poll(agent, (patience) => this.#ask(endpoint, [...ids], patience), signal);
-    });
+    const before = this.#underWay.get(agent);
+    const answers = due
+      .then(() => before)
+      .then(() => {
+        if (this.#gathering.get(agent) === batch) this.#gathering.delete(agent);
+        return this.#lane.poll(asked, (patience) => this.#ask(endpoint, [...ids], patience), signal);
+      });
     const batch: Batch = { ids, answers };
     this.#gathering.set(agent, batch);
+    const ended: Promise<unknown> = answers
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#underWay.get(agent) === ended) this.#underWay.delete(agent);
+      });
+    this.#underWay.set(agent, ended);
     return batch;
   }
 

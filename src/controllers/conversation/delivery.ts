@@ -5,7 +5,7 @@ import type { EventRecorder } from '../../kube/events.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { untoldMessages, type ConversationStatus, type LaterMessage } from '../../resources/conversation.ts';
-import { abortedAfter } from './aborted-after.ts';
+import { abortedAfter } from '../aborted-after.ts';
 import {
   doubtOf,
   isLost,

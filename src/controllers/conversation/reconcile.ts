@@ -108,6 +108,7 @@ export class ConversationReconciler {
         const now = isoTime(options.clock);
         scope.status = withFirstMessage(scope.status, scope.stored.spec.initialMessage, state, { created, agentRun, now });
       },
+      answered: ({ sandbox }) => sandbox && options.silence.over(sandbox.metadata.uid),
       store: (scope, signal) => this.#store(scope, signal),
     });
     this.#delivery = new Delivery(options);
@@ -139,7 +140,7 @@ export class ConversationReconciler {
         this.#fail(scope, error);
       } else if (error instanceof AgentError && !signal.aborted) {
         this.#options.logger.debug('agent call failed', { conversation: name, code: error.code, error });
-        requeueAfterMs = scope.look === undefined ? restMs(clock.monotonic() - beganAt) : this.#watch.failed(scope.look, error);
+        requeueAfterMs = scope.look === undefined ? this.#startFailed(scope, error, beganAt) : this.#watch.failed(scope.look, error);
         scope.look = undefined;
       } else {
         throw error;
@@ -154,6 +155,15 @@ export class ConversationReconciler {
       requeueAfterMs = this.#watch.looked(look, conversation, { before: conversation.status ?? {}, status, againAfterMs });
     if (this.#isUnwatched(scope)) requeueAfterMs = Math.min(requeueAfterMs ?? unwatchedMs, unwatchedMs);
     return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  }
+
+  /** A call of a start has failed. One that is not answered for too long is the sandbox's trouble, and no worker waits for it then. */
+  #startFailed(scope: Scope, error: AgentError, beganAt: number): number {
+    const { clock, silence, onSilent } = this.#options;
+    const { sandbox } = scope;
+    const isUnanswered = error.status === undefined && error.code !== 'malformed';
+    if (sandbox !== undefined && isUnanswered && silence.failed(sandbox.metadata.uid)) onSilent(sandbox);
+    return restMs(clock.monotonic() - beganAt);
   }
 
   /** What was written last, as long as the cache is behind it: what is decided on an older version can't be written. */

@@ -3,6 +3,7 @@ import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
+import { Shares } from '../../kube/shares.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { StartStatus, StartStep } from '../../resources/conversation.ts';
@@ -35,17 +36,25 @@ export interface StartStepsOptions {
   readonly transition: (scope: Scope, next: StartStatus, detail?: string) => void;
   /** Takes over what the agent has said of its conversation. `created`: just now; otherwise it may have been cut since. */
   readonly begun: (scope: Scope, state: AgentConversation, created: boolean) => void;
+  /** The agent of the sandbox has answered a call. */
+  readonly answered: (scope: Scope) => void;
   /** Writes the status, so that those who watch know it, and a process that dies has not forgotten it. */
   readonly store: (scope: Scope, signal: AbortSignal) => Promise<void>;
 }
 
 const firstPollMs = 200;
 const retryMs = 1_000;
+/** Maximum starts that call the agent of one sandbox at once: each call holds a worker. */
+const maxPerSandbox = 4;
+/** Until a start looks again whether fewer of those are under way. */
+const busyMs = 1_000;
 
 /** From WORKING to READY: each step looks whether it is done before it does anything. */
 export class StartSteps {
   readonly #options: StartStepsOptions;
   readonly #deadlines: StepDeadlines;
+  /** Starts that call agents, by sandbox. */
+  readonly #calls = new Shares({ total: Infinity, perOwner: Infinity, perSandbox: maxPerSandbox, refuse: (bound) => new Error(bound) });
 
   constructor(options: StartStepsOptions) {
     this.#options = options;
@@ -54,7 +63,7 @@ export class StartSteps {
 
   /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
   async advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    const { client, stores, pipeline, configurations, transition, begun, store } = this.#options;
+    const { client, stores, configurations, transition } = this.#options;
     if (scope.startStatus === 'WORKING') {
       // Before anything is made that could not work without.
       await configurations.of(scope.stored);
@@ -75,11 +84,29 @@ export class StartSteps {
     await this.#confirmFailure(scope, signal);
     const endpoint = this.#runningEndpoint(scope);
     if (endpoint === undefined) return this.#deadlines.leftMs(scope);
+    const holder = { owner: scope.stored.spec.owner, sandbox: scope.status.sandboxUID };
+    if (!this.#calls.hasRoom(holder)) {
+      // Others start in this sandbox. The time of a step that has not begun does not count.
+      if (scope.status.start?.deadline !== undefined) this.#deadlines.check(scope);
+      return busyMs;
+    }
+    const release = this.#calls.take(holder);
+    try {
+      return await this.#inSandbox(scope, endpoint, signal);
+    } finally {
+      release();
+    }
+  }
+
+  /** What is left of the start is done by calls to the agent. */
+  async #inSandbox(scope: Scope, endpoint: AgentEndpoint, signal: AbortSignal): Promise<number | undefined> {
+    const { pipeline, transition, begun, store } = this.#options;
     if (scope.startStatus === 'WAITING_FOR_SANDBOX') transition(scope, 'PREPARING_REPOSITORY');
     this.#deadlines.check(scope);
     // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.
     if (scope.stored.spec.repository !== undefined || scope.stored.status?.sandboxName === undefined) await store(scope, signal);
     const prepared = await this.#prepare(scope, endpoint, signal);
+    this.#options.answered(scope);
     if (typeof prepared === 'number') return prepared;
     const whole = await storedConversation(client, scope.stored, signal);
     // The cache will show that it is gone.

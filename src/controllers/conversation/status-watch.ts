@@ -9,10 +9,11 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { AgentSilence } from '../agent-silence.ts';
+import { ownerShare } from '../workers.ts';
 import { AgentLooks, type Asked } from './agent-looks.ts';
 import { Paces } from './paces.ts';
 import { mostForIdleTimeout } from './poll-cadence.ts';
-import type { Later } from './poll-lane.ts';
+import type { Later } from '../poll-lane.ts';
 import { SoftWrites } from './soft-fields.ts';
 
 export interface StatusWatchOptions {
@@ -41,9 +42,10 @@ const keyOf = ({ namespace, name }: Request): string => `${namespace}/${name}`;
 const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
   [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join('/');
 
-const askedOf = ({ metadata, status }: Sandbox, endpoint: AgentEndpoint): Asked => ({
+const askedOf = (sandbox: Sandbox, endpoint: AgentEndpoint): Asked => ({
   endpoint,
-  agent: [metadata.uid, status?.containerID, status?.agentRuns, endpoint.baseUrl].join('/'),
+  owner: ownerShare(sandbox),
+  agent: [sandbox.metadata.uid, sandbox.status?.containerID, sandbox.status?.agentRuns, endpoint.baseUrl].join('/'),
 });
 
 /** When and how agents are asked what they do, and when what they say is written. Remembers in memory alone, and may forget it all. */

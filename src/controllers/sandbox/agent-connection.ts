@@ -1,10 +1,72 @@
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
+import { AgentError } from '../../agent/errors.ts';
+import type { Clock } from '../../kube/clock.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import { PollLane } from '../poll-lane.ts';
+import { ownerShare } from '../workers.ts';
 import { webhooksOf, type AgentSide } from './agent-webhook.ts';
 
+export interface AgentConnectionsOptions {
+  readonly agent: AgentClient;
+  readonly keys: SandboxKeys;
+  readonly agentSide?: AgentSide | undefined;
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+}
+
+/** What has become of an attempt to connect. */
+export interface AgentConnection {
+  readonly connected: boolean;
+  /** When to try again; absent: as soon as the caller likes. */
+  readonly laterMs?: number;
+}
+
+/** An agent that comes up refuses connections, or says that it is not ready. One that takes longer for that does not answer at all. */
+const refusalMs = 1_000;
+/** An agent that answers again after its silence is found within so long, and some seconds for the call. */
+const maxDelayMs = 5_000;
+
+/**
+ * Connects agents in a lane of their own: an attempt waits for no place, and those that do not answer hold few places, take turns by
+ * owner, and are tried less and less often. So they hold few of the workers that create and delete pods.
+ */
+export class AgentConnections {
+  readonly #options: AgentConnectionsOptions;
+  readonly #lane: PollLane;
+
+  constructor(options: AgentConnectionsOptions) {
+    this.#options = options;
+    const { clock, random } = options;
+    this.#lane = new PollLane({ clock, random, quick: 256, slow: 64, waits: false, maxDelayMs });
+  }
+
+  /** Throws what is no `AgentError`, and when the signal is aborted. */
+  async connect(endpoint: AgentEndpoint, sandbox: Sandbox, containerID: string, signal: AbortSignal): Promise<AgentConnection> {
+    const { agent, clock } = this.#options;
+    const asked = { agent: keyOf(endpoint, sandbox, containerID), owner: ownerShare(sandbox) };
+    const attempt = async (patience: AbortSignal): Promise<boolean> => {
+      const beganAt = clock.monotonic();
+      const connected = await connectAgent(agent, endpoint, sandbox, this.#options, patience);
+      if (!connected && clock.monotonic() - beganAt >= refusalMs) throw new AgentError('timeout', 'The agent does not answer.');
+      return connected;
+    };
+    const polled = await this.#lane.poll(asked, attempt, signal);
+    return 'answer' in polled ? { connected: polled.answer } : { connected: false, laterMs: polled.laterMs };
+  }
+
+  /** Whether the agent that had its keys last did not answer at all when it was last tried. */
+  isSilent(endpoint: AgentEndpoint, sandbox: Sandbox): boolean {
+    return this.#lane.isSilent(keyOf(endpoint, sandbox, sandbox.status?.lastContainerID));
+  }
+}
+
+const keyOf = ({ baseUrl }: AgentEndpoint, { metadata }: Sandbox, containerID: string | undefined): string =>
+  [metadata.uid, containerID, baseUrl].join('/');
+
 /** Gives a dormant agent its keys. True once it has them; false: ask again soon. */
-export async function connectAgent(
+async function connectAgent(
   agent: AgentClient,
   endpoint: AgentEndpoint,
   sandbox: Sandbox,

@@ -2,10 +2,13 @@ import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { pods, type Pod } from '../../resources/core.ts';
 import { hasStopToFinish, sandboxes, shouldRun, viewOfSandbox } from '../../resources/sandbox.ts';
+import { abortedAfter } from '../aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
+import type { AgentConnections } from './agent-connection.ts';
 import { AgentRuns } from './agent-runs.ts';
 import { observedOf, outdated, type Outcome, type Scope } from './scope.ts';
 import { unready, type SandboxProgress } from './status.ts';
@@ -16,6 +19,8 @@ export interface AgentStopsOptions {
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly elapsed: ElapsedTimes;
+  readonly connections: Pick<AgentConnections, 'isSilent'>;
+  readonly clock: Clock;
   readonly logger: Logger;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number | undefined;
@@ -23,6 +28,10 @@ export interface AgentStopsOptions {
 
 const stopIntervalMs = 200;
 const mostInterrupted = 64;
+/** How long an agent may take to say what runs in it, before its pod goes without that. */
+const patienceMs = 10_000;
+const silentPatienceMs = 1_000;
+const nothing = { running: [], waiting: [] } as const;
 
 /** Interrupts the runs of an agent before its pod goes, or before a resumed sandbox is RUNNING again. */
 export class AgentStops {
@@ -74,8 +83,7 @@ export class AgentStops {
     const { agentPort } = progress;
     const endpoint =
       address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address, agentPort } }, keys);
-    const running = endpoint === undefined ? [] : await this.#runs.running(endpoint, signal);
-    const waiting = endpoint === undefined ? [] : await this.#runs.waiting(endpoint, signal);
+    const { running, waiting } = endpoint === undefined ? nothing : await this.#inUse(scope, endpoint, signal);
     const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, mostInterrupted);
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
@@ -83,6 +91,25 @@ export class AgentStops {
     if (this.#isInTime(scope, pausedAt) && running.length + waiting.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await deleteObject(client, pods, pod, signal);
     return { progress };
+  }
+
+  /** What runs, and what waits for a person. An agent that has been silent is given a moment: its pod goes all the same. */
+  async #inUse(
+    { sandbox }: Scope,
+    endpoint: AgentEndpoint,
+    signal: AbortSignal,
+  ): Promise<Readonly<Record<'running' | 'waiting', readonly string[]>>> {
+    const { clock, connections } = this.#options;
+    const patience = abortedAfter(clock, connections.isSilent(endpoint, sandbox) ? silentPatienceMs : patienceMs, signal);
+    try {
+      const [running, waiting] = await Promise.all([
+        this.#runs.running(endpoint, patience.signal),
+        this.#runs.waiting(endpoint, patience.signal),
+      ]);
+      return { running, waiting };
+    } finally {
+      patience.cancel();
+    }
   }
 
   #isInTime({ sandbox }: Scope, pausedAt: string): boolean {

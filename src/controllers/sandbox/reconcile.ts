@@ -18,7 +18,7 @@ import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSilence } from '../agent-silence.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { lastWords } from '../readable-output.ts';
-import { connectAgent } from './agent-connection.ts';
+import { AgentConnections } from './agent-connection.ts';
 import { AgentStops } from './agent-stops.ts';
 import type { AgentSide } from './agent-webhook.ts';
 import { Creations } from './creations.ts';
@@ -47,6 +47,8 @@ export interface SandboxReconcilerOptions {
   /** Of agents that are asked for other reasons. */
   readonly silence?: AgentSilence;
   readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
   readonly logger: Logger;
   /** Where agents send webhooks to; absent: nowhere. */
   readonly agentSide?: AgentSide | undefined;
@@ -68,12 +70,14 @@ export class SandboxReconciler {
   readonly #stops: AgentStops;
   readonly #elapsed: ElapsedTimes;
   readonly #podBackoff: PodBackoff;
+  readonly #connections: AgentConnections;
 
   constructor(options: SandboxReconcilerOptions) {
     this.#options = options;
     this.#elapsed = new ElapsedTimes(options);
     this.#creations = new Creations(options);
-    this.#stops = new AgentStops({ ...options, elapsed: this.#elapsed });
+    this.#connections = new AgentConnections(options);
+    this.#stops = new AgentStops({ ...options, elapsed: this.#elapsed, connections: this.#connections });
     this.#podBackoff = new PodBackoff(options);
   }
 
@@ -225,7 +229,7 @@ export class SandboxReconciler {
   }
 
   async #connect(scope: Scope, podIP: string, containerID: string, signal: AbortSignal): Promise<Outcome> {
-    const { agent, keys, logger } = this.#options;
+    const { keys, logger } = this.#options;
     const { sandbox } = scope;
     const observed = observedOf(scope);
     const endpoint = agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } }, keys);
@@ -233,9 +237,12 @@ export class SandboxReconciler {
     const startingFor = startingSince === undefined ? 0 : this.#elapsed.paceMs(startKeyOf(sandbox), startingSince);
     // It has answered before, in this very container: the kubelet decides how long that may last, and no deadline of a start.
     const isSilent = sandbox.status?.lastContainerID === containerID;
-    const requeueAfterMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
+    const soonMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
+    let laterMs: number | undefined;
     try {
-      if (endpoint !== undefined && (await connectAgent(agent, endpoint, sandbox, this.#options, signal))) {
+      const connection = endpoint === undefined ? undefined : await this.#connections.connect(endpoint, sandbox, containerID, signal);
+      laterMs = connection?.laterMs;
+      if (endpoint !== undefined && connection?.connected === true) {
         this.#options.silence?.over(sandbox.metadata.uid);
         const stopping = await this.#stops.carryThrough(scope, containerID, endpoint, signal);
         return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
@@ -248,7 +255,7 @@ export class SandboxReconciler {
     const wanted = !isSilent || !hasStopToFinish(sandbox);
     return {
       progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted },
-      requeueAfterMs,
+      requeueAfterMs: laterMs ?? soonMs,
     };
   }
 

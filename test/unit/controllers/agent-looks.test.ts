@@ -7,7 +7,7 @@ const state = (id: string): AgentConversation => ({
   ...{ id, executionStatus: 'idle', reportedStatus: 'idle', title: undefined, createdAt: undefined, updatedAt: undefined },
   ...{ lastUserMessageId: undefined, metrics: undefined },
 });
-const asked = { endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, agent: 'container' };
+const asked = { endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, agent: 'container', owner: 'alice' };
 const never = new AbortController().signal;
 
 function setUp(agent: Partial<AgentLooksOptions['agent']> = {}) {
@@ -61,6 +61,21 @@ describe('AgentLooks', () => {
     const { calls, lookAt } = setUp();
     await lookAt(...Array.from({ length: 45 }, (_, index) => `c${index}`));
     expect(calls.map((call) => call.split(' ').length)).toEqual([20, 20, 5]);
+  });
+
+  it('one call at a time is under way to each agent', async () => {
+    let underWay = 0;
+    let most = 0;
+    const { lookAt, clock } = setUp({
+      conversations: async (_, ids) => {
+        most = Math.max(most, ++underWay);
+        await new Promise<void>((resolve) => clock.after(20, resolve));
+        underWay--;
+        return ids.map(state);
+      },
+    });
+    await lookAt(...Array.from({ length: 60 }, (_, index) => `c${index}`));
+    expect(most).toBe(1);
   });
 
   it('where the whole can not be read, each is asked for', async () => {

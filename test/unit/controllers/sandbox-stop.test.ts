@@ -1,4 +1,5 @@
-import type { AgentState } from '../../../src/agent/agent.ts';
+import type { AgentCallOptions, AgentState } from '../../../src/agent/agent.ts';
+import { AgentError } from '../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { AgentSilence } from '../../../src/controllers/agent-silence.ts';
@@ -11,6 +12,7 @@ import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts
 import { aClaim, aRunningPod, aSandbox, aTemplate, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
+import { SandboxScene } from '../../support/sandbox-scene.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 /** An agent whose runs stand one question after they were interrupted. */
@@ -85,7 +87,7 @@ async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: AgentSilence
     };
     phases.push(viewOfSandbox(stores.sandboxes.get('default', 'sbx-1')).phase);
     const reconciler = new SandboxReconciler({
-      ...{ client, stores, agent, clock, keys, logger: recordingLogger().logger },
+      ...{ client, stores, agent, clock, keys, random: () => 0, logger: recordingLogger().logger },
       ...(silence === undefined ? {} : { silence }),
       podCreations: new PodCreations(clock),
       events: { record: () => undefined },
@@ -122,6 +124,28 @@ describe('an agent that others have asked in vain', () => {
     expect(silence.isSilent(aSandbox().metadata.uid)).toBe(false);
     await agent.close();
   });
+});
+
+it('does not wait for a silent agent when its sandbox is paused', async () => {
+  const agent = new BusyAgent({});
+  const hangs = (_endpoint: unknown, { signal }: AgentCallOptions = {}) =>
+    new Promise<never>((_resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(new AgentError('aborted', 'given up')), { once: true });
+    });
+  Object.assign(agent, { probe: hangs, runningConversations: hangs, waitingConversations: hangs });
+  const silent = { ...running, conditions: [admitted, condition('Ready', 'False', 'AgentSilent')], podUID: 'uid-of-the-pod' };
+  const { containerID: _unconnected, ...status } = silent;
+  const scene = new SandboxScene({ agent });
+  scene.client.put(sandboxes, aSandbox({ status }));
+  scene.client.put(pods, aRunningPod(aSandbox()));
+  scene.client.put(persistentVolumeClaims, aClaim(aSandbox()));
+  await scene.clock.run(scene.reconcile());
+  await scene.sandbox((sandbox) => ({ ...sandbox, spec: { ...sandbox.spec, replicas: 0 } }));
+  const began = scene.clock.monotonic();
+  for (let round = 0; round < 3; round++) await scene.clock.run(scene.reconcile());
+  await agent.close();
+  expect(await scene.pod()).toBeUndefined();
+  expect(scene.clock.monotonic() - began).toBeLessThanOrEqual(1_000);
 });
 
 describe('a pause while an action waits for a confirmation', () => {

@@ -1,7 +1,8 @@
-import { AgentError } from '../../agent/errors.ts';
-import { backoffDelayMs } from '../../kube/backoff.ts';
-import type { Clock } from '../../kube/clock.ts';
-import { LruMap } from '../../kube/lru-map.ts';
+import { AgentError } from '../agent/errors.ts';
+import { backoffDelayMs } from '../kube/backoff.ts';
+import type { Clock } from '../kube/clock.ts';
+import { LruMap } from '../kube/lru-map.ts';
+import { Shares, type Holder, type Release } from '../kube/shares.ts';
 import { abortedAfter } from './aborted-after.ts';
 
 export interface PollLaneOptions {
@@ -12,6 +13,18 @@ export interface PollLaneOptions {
   readonly quick?: number;
   /** Polls at once of agents that take their time, 64 by default. */
   readonly slow?: number;
+  /** Whether a poll waits for a quick place, as by default, or is told to come again. */
+  readonly waits?: boolean;
+  /** Maximum delay before an agent is asked again that does not answer, 15,000 ms by default. */
+  readonly maxDelayMs?: number;
+}
+
+/** Who is asked. */
+export interface Polled {
+  /** The container: another one begins with a clean slate. */
+  readonly agent: string;
+  /** Whose share of the places it takes. */
+  readonly owner: string;
 }
 
 /** There is no answer. */
@@ -22,7 +35,7 @@ export interface Later {
   readonly error?: AgentError;
 }
 
-export type Polled<T> = { readonly answer: T; readonly beganAt: number } | Later;
+export type PollResult<T> = { readonly answer: T; readonly beganAt: number } | Later;
 
 interface Trouble {
   readonly failures: number;
@@ -37,67 +50,87 @@ const quickMs = 500;
 const patienceMs = 3_000;
 /** For one that is known to be slow. */
 const longPatienceMs = 10_000;
-const backoff = { baseMs: 1_000, capMs: 15_000, jitter: 0.1 };
 const noRoomMs = 1_000;
+/** Longer than a thousand agents that have just fallen silent keep the quick places. */
+const maxWaitMs = 30_000;
+/** More than there are workers that could wait. */
+const maxWaiting = 4_096;
 const maxRemembered = 20_000;
+
+/** There is no place for a poll. */
+class NoPlace extends Error {
+  override readonly name = 'NoPlace';
+}
 
 /**
  * The way of all polls to agents. Many agents that don't answer must not stop those that do: a poll holds one of the quick places for
  * half a second at most, then one of the slow ones or none; who has not answered the last time is asked in a slow place alone, one
- * poll at a time, and less and less often.
+ * poll at a time, and less and less often. Of each kind of place an owner has a quarter at most, and owners that wait take turns.
  */
 export class PollLane {
   readonly #clock: Clock;
   readonly #random: () => number;
-  readonly #quick: number;
-  readonly #slow: number;
-  readonly #waiting = new Set<() => void>();
+  readonly #quick: Shares;
+  readonly #slow: Shares;
+  readonly #backoff: { readonly baseMs: number; readonly capMs: number; readonly jitter: number };
   readonly #troubles = new LruMap<string, Trouble>(maxRemembered);
-  #quickInUse = 0;
-  #slowInUse = 0;
 
-  constructor({ clock, random, quick = 64, slow = 64 }: PollLaneOptions) {
+  constructor({ clock, random, quick = 64, slow = 64, waits = true, maxDelayMs = 15_000 }: PollLaneOptions) {
     this.#clock = clock;
     this.#random = random;
-    this.#quick = quick;
-    this.#slow = slow;
+    this.#backoff = { baseMs: 1_000, capMs: maxDelayMs, jitter: 0.1 };
+    const refuse = () => new NoPlace('no place');
+    const places = (total: number) => ({ total, perOwner: Math.ceil(total / 4), refuse });
+    const waiting = { clock, maxMs: maxWaitMs, total: maxWaiting, perOwner: maxWaiting };
+    this.#quick = new Shares({ ...places(quick), ...(waits ? { waiting } : {}) });
+    this.#slow = new Shares(places(slow));
   }
 
   /** Under way. */
   get inUse(): number {
-    return this.#quickInUse + this.#slowInUse;
+    return this.#quick.inUse + this.#slow.inUse;
   }
 
-  /** `agent` names the container: another one begins with a clean slate. Throws what is no `AgentError`, and when the signal is aborted. */
-  async poll<T>(agent: string, call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<Polled<T>> {
+  /** Throws what is no `AgentError`, and when the signal is aborted. */
+  async poll<T>({ agent, owner }: Polled, call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<PollResult<T>> {
     const trouble = this.#troubles.get(agent);
     if (trouble !== undefined) {
       const waitMs = trouble.nextAt - this.#clock.monotonic();
       if (waitMs > 0) return { laterMs: waitMs };
       if (trouble.asking) return { laterMs: noRoomMs };
     }
-    if (trouble?.silent === true) {
-      if (this.#slowInUse >= this.#slow) return { laterMs: noRoomMs };
-      this.#slowInUse++;
+    try {
+      if (trouble?.silent !== true) {
+        const release = await this.#quick.wait({ owner }, { signal });
+        return await this.#quickly(agent, { owner }, release, call, signal);
+      }
+      if (!this.#slow.hasRoom({ owner })) return { laterMs: noRoomMs };
+      const release = this.#slow.take({ owner });
       trouble.asking = true;
       try {
         return await this.#call(agent, call, longPatienceMs, signal);
       } finally {
         trouble.asking = false;
-        this.#slowInUse--;
+        release();
       }
+    } catch (error) {
+      if (error instanceof NoPlace) return { laterMs: noRoomMs };
+      throw error;
     }
-    await this.#quickPlace(signal);
-    return this.#quickly(agent, call, signal);
   }
 
-  async #quickly<T>(agent: string, call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<Polled<T>> {
+  async #quickly<T>(
+    agent: string,
+    holder: Holder,
+    leaveQuick: Release,
+    call: (signal: AbortSignal) => Promise<T>,
+    signal: AbortSignal,
+  ): Promise<PollResult<T>> {
     const giveUp = new AbortController();
-    let place: 'quick' | 'slow' | 'none' = 'quick';
+    let leaveSlow: Release | undefined;
     const timer = this.#clock.after(quickMs, () => {
-      this.#leaveQuick();
-      place = this.#slowInUse < this.#slow ? 'slow' : 'none';
-      if (place === 'slow') this.#slowInUse++;
+      leaveQuick();
+      if (this.#slow.hasRoom(holder)) leaveSlow = this.#slow.take(holder);
       else giveUp.abort(new Error('too many agents do not answer'));
     });
     const passOn = () => giveUp.abort(signal.reason);
@@ -108,10 +141,8 @@ export class PollLane {
     } finally {
       signal.removeEventListener('abort', passOn);
       timer.cancel();
-      // Changed by the timer; the compiler does not see that.
-      const held = place as 'quick' | 'slow' | 'none';
-      if (held === 'quick') this.#leaveQuick();
-      else if (held === 'slow') this.#slowInUse--;
+      leaveQuick();
+      leaveSlow?.();
     }
   }
 
@@ -121,7 +152,7 @@ export class PollLane {
     timeoutMs: number,
     signal: AbortSignal,
     outer: AbortSignal = signal,
-  ): Promise<Polled<T>> {
+  ): Promise<PollResult<T>> {
     const patience = abortedAfter(this.#clock, timeoutMs, signal);
     const beganAt = this.#clock.monotonic();
     try {
@@ -144,7 +175,7 @@ export class PollLane {
   /** An agent has failed, in a poll or in what followed. Returns how long to leave it alone. */
   failed(agent: string, error: AgentError): number {
     const failures = (this.#troubles.get(agent)?.failures ?? 0) + 1;
-    const delayMs = backoffDelayMs(backoff, failures, this.#random);
+    const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);
     const silent = error.status === undefined && error.code !== 'malformed';
     this.#troubles.set(agent, { failures, silent, nextAt: this.#clock.monotonic() + delayMs, asking: false });
     return delayMs;
@@ -154,40 +185,5 @@ export class PollLane {
   nudge(agent: string): void {
     const trouble = this.#troubles.get(agent);
     if (trouble !== undefined) this.#troubles.set(agent, { ...trouble, nextAt: this.#clock.monotonic() });
-  }
-
-  /** First come, first served. */
-  async #quickPlace(signal: AbortSignal): Promise<void> {
-    if (this.#quickInUse < this.#quick) {
-      this.#quickInUse++;
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
-      const enter = () => {
-        signal.removeEventListener('abort', leave);
-        resolve();
-      };
-      const leave = () => {
-        this.#waiting.delete(enter);
-        reject(signal.reason as Error);
-      };
-      if (signal.aborted) {
-        reject(signal.reason as Error);
-        return;
-      }
-      signal.addEventListener('abort', leave, { once: true });
-      this.#waiting.add(enter);
-    });
-  }
-
-  /** The place goes to who has waited longest. */
-  #leaveQuick(): void {
-    const [next] = this.#waiting;
-    if (next === undefined) {
-      this.#quickInUse--;
-      return;
-    }
-    this.#waiting.delete(next);
-    next();
   }
 }
