@@ -8,6 +8,7 @@ import { cachedConversation, type CachedConversation } from '../resources/cached
 import { conversations, type Conversation } from '../resources/conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../resources/core.ts';
+import { conversationIdOf } from '../resources/ids.ts';
 import type { KubeObject, ResourceDefinition } from '../resources/object.ts';
 import { managedBy, sandboxes, type Sandbox } from '../resources/sandbox.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
@@ -37,8 +38,14 @@ export interface Caches {
 
 /** Conversations by `namespace/name` of the sandbox they are in. */
 export const bySandbox = 'sandbox';
-const conversationIndexers: Indexers<CachedConversation> = {
+/** Conversations by `namespace/name/id`: the name of their sandbox, and the id under which its agent knows them. */
+export const byAgentId = 'agentId';
+export const conversationIndexers: Indexers<CachedConversation> = {
   [bySandbox]: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`]),
+  [byAgentId]: (conversation) =>
+    conversation.status?.sandboxName === undefined
+      ? []
+      : [`${conversation.metadata.namespace}/${conversation.status.sandboxName}/${conversationIdOf(conversation)}`],
 };
 /** Sandboxes by `namespace/name` of their template. */
 export const byTemplate = 'template';

@@ -11,9 +11,9 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../resources/conversation.ts';
-import { conversationIdOf } from '../resources/ids.ts';
 import type { KubeObject } from '../resources/object.ts';
 import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
+import { AgentHints } from './agent-hints.ts';
 import { AgentSilence } from './agent-silence.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
@@ -93,7 +93,7 @@ export class Operator {
   readonly #admission: AdmissionReconciler;
   readonly #removers: (() => void)[] = [];
   readonly #wire: () => void;
-  readonly #hint: (request: Request) => void;
+  readonly #hints: AgentHints;
 
   constructor(options: OperatorOptions) {
     this.#options = options;
@@ -156,10 +156,13 @@ export class Operator {
       { shareOf: ofOwner, maxPerShare: maxPerOwner('status') },
     );
     const conversation = { enqueue: (request: Request) => ofConversation(request).enqueue(request) };
-    this.#hint = (request) => {
-      const waitMs = conversations.hint(request);
-      if (waitMs !== undefined) status.enqueueAfter(request, waitMs);
-    };
+    this.#hints = new AgentHints({
+      ...{ stores, clock },
+      onHint: (request) => {
+        const waitMs = conversations.hint(request);
+        if (waitMs !== undefined) status.enqueueAfter(request, waitMs);
+      },
+    });
     const podCreations = new PodCreations(clock);
     const pauseBound = options.pauseBoundMs === undefined ? {} : { pauseBoundMs: options.pauseBoundMs };
     const sandbox: Controller = controller(
@@ -240,9 +243,8 @@ export class Operator {
    * An agent has something to tell: of one of its conversations, or of any. It is only asked sooner than it would be, and only so
    * often, so a hint may be lost, late, repeated or wrong.
    */
-  hint({ namespace, sandbox, conversationId }: AgentHint): void {
-    for (const conversation of this.#options.caches.conversations.store.byIndex(bySandbox, `${namespace}/${sandbox}`))
-      if (conversationId === undefined || conversationIdOf(conversation) === conversationId) this.#hint(requestOf(conversation));
+  hint(hint: AgentHint): void {
+    this.#hints.take(hint);
   }
 
   /** Lets running reconciles end, for `graceMs` at most, and takes no new ones. */

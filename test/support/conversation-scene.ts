@@ -1,7 +1,7 @@
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
 import { AgentSilence } from '../../src/controllers/agent-silence.ts';
-import { bySandbox } from '../../src/controllers/caches.ts';
+import { conversationIndexers } from '../../src/controllers/caches.ts';
 import { ConversationReconciler, type ConversationReconcilerOptions } from '../../src/controllers/conversation/reconcile.ts';
 import type { EventDetails } from '../../src/kube/events.ts';
 import { IndexedStore } from '../../src/kube/store.ts';
@@ -23,9 +23,7 @@ export class ConversationScene {
   readonly clock = new VirtualClock(noonMs);
   readonly events: EventDetails[] = [];
   readonly #stores = {
-    conversations: new IndexedStore<CachedConversation>({
-      [bySandbox]: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [`${metadata.namespace}/${status.sandboxName}`]),
-    }),
+    conversations: new IndexedStore<CachedConversation>(conversationIndexers),
     sandboxes: new IndexedStore<Sandbox>(),
     templates: new IndexedStore<SandboxTemplate>(),
   };
