@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { Agent, FormData, request, type Dispatcher } from 'undici';
 import type { z } from 'zod';
+import { limitChunks } from './chunk-limit.ts';
 import { Deadline } from './deadline.ts';
 import { AgentError, type AgentErrorCode } from './errors.ts';
 import { plainText } from './plain-text.ts';
@@ -171,7 +172,7 @@ function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
     headersTimeout: 0,
     bodyTimeout: 0,
     allowH2: false,
-  });
+  }).compose(limitChunks);
 }
 
 function bodyOf({ body, file }: Sending): FormData | string | null {

@@ -152,6 +152,24 @@ it.each(Object.keys(says))('an agent that says %s: each call ends in time, with 
   expect(agent.heard).not.toMatch(/elsewhere|cookie: session/i);
 });
 
+it('a mebibyte in chunks of one byte each costs no more than its first chunks', async () => {
+  const chunks = Buffer.from(`{"success":true,"x":"${'a'.repeat(1_000_000)}"}`);
+  const body = Array.from(chunks, (byte) => `1\r\n${String.fromCharCode(byte)}\r\n`).join('');
+  agent.answerWith(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}0\r\n\r\n`);
+  const began = process.cpuUsage();
+  const outcome = await outcomeOf(() => client.run(endpoint(), conversationId));
+  const { user, system } = process.cpuUsage(began);
+  expect(outcome.came).toMatchObject({ code: 'malformed', message: "The agent's answer came in too many pieces." });
+  expect((user + system) / 1000).toBeLessThan(150);
+});
+
+it('an answer in many chunks of some size is read', async () => {
+  const piece = `${' '.repeat(300)}`;
+  const body = `12c\r\n${piece}\r\n`.repeat(3_000);
+  agent.answerWith(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}11\r\n{"success":true }\r\n0\r\n\r\n`);
+  expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toBeUndefined();
+});
+
 it('an answer that nobody has asked for is not taken for the next one', async () => {
   agent.answerWith(answer('{"x":1}') + answer('{"success":true}'), false);
   expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toMatchObject({ code: 'malformed' });
