@@ -59,6 +59,10 @@ export const sandboxStatusSchema = z.object({
     .optional()
     .meta({ description: 'Why its agent was stopped the last time, and what agentRuns was then.' }),
   lastOwnerStop: z.int().min(0).optional().meta({ description: 'What agentRuns was when its owner paused it the last time.' }),
+  lastDisruption: z.int().min(0).optional().meta({
+    description:
+      'Value of agentRuns when the cluster, or a person, last took its pod away. Written by the sandbox controller; absent while none was.',
+  }),
   startingSince: timestamp()
     .optional()
     .meta({ description: 'Since when it has been on its way to RUNNING; the start deadline counts from here.' }),

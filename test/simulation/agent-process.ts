@@ -33,6 +33,8 @@ export interface StoredConversation {
   lost: boolean;
   /** Told to go on after such losses, one after the other. */
   continuations: number;
+  /** Losses of its pod meanwhile that say nothing against the run. Who has not seen why may count them all the same. */
+  disruptions: number;
   /** What is left of the run when it stands. */
   remainingMs: number;
   runStartedAt: number;
@@ -199,6 +201,7 @@ export class AgentProcess {
       wanted: message !== undefined && message.run !== false,
       lost: false,
       continuations: 0,
+      disruptions: 0,
       remainingMs: 0,
       runStartedAt: 0,
       interruptedAt: Number.NEGATIVE_INFINITY,
@@ -224,6 +227,7 @@ export class AgentProcess {
     if (['finished', 'stuck'].includes(conversation.status)) this.#set(conversation, 'idle');
     if (!run) return;
     conversation.continuations = 0;
+    conversation.disruptions = 0;
     conversation.wanted = true;
     // Somebody has repaired it, or says something else to the model.
     conversation.deadly = false;
@@ -282,6 +286,7 @@ export class AgentProcess {
       for (const end of [...waiting]) end();
       if (this.volume.holder !== this.id) return;
       conversation.continuations = 0;
+      conversation.disruptions = 0;
       conversation.wanted = false;
       conversation.remainingMs = 0;
       conversation.reloaded = false;

@@ -83,7 +83,7 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
       if (executionDetail === undefined) return ['was given up without a word'];
       const rightly = {
         Refused: stored.broken,
-        LostTooOften: stored.continuations >= mostLosses,
+        LostTooOften: stored.continuations + stored.disruptions >= mostLosses,
         Stalled: stored.stalledAt !== undefined,
       };
       if (!rightly[interruption.givenUp]) return ['was given up too soon'];

@@ -29,6 +29,8 @@ interface PodRun {
   process: AgentProcess | undefined;
   restarts: number;
   stopping: boolean;
+  /** Its pod is taken away, or its node is lost: what ends now does not end by itself. */
+  disrupted: boolean;
 }
 
 const actor = 'node';
@@ -46,8 +48,8 @@ export class SimulatedNode {
   #addresses = 0;
   #lost = false;
   #replacements = 0;
-  /** A run was cut, by whatever. */
-  onCut: (conversation: StoredConversation, sandboxUid: string) => void = () => undefined;
+  /** A run was cut, by whatever. `disrupted`: with its pod, which was taken away, or its node. */
+  onCut: (conversation: StoredConversation, sandboxUid: string, disrupted: boolean) => void = () => undefined;
   /** A conversation was stored with its first message. */
   onHeard: (process: AgentProcess, id: string) => void = () => undefined;
   /** An agent has stored a message that came later. */
@@ -124,7 +126,10 @@ export class SimulatedNode {
     this.#lost = true;
     this.#replacements++;
     const runs = [...this.#runs.values()];
-    for (const run of runs) run.process?.kill();
+    for (const run of runs) {
+      run.disrupted = true;
+      run.process?.kill();
+    }
     scheduler.after(goneAfterMs, () => {
       trace.note('node: replaced by another');
       this.#lost = false;
@@ -174,7 +179,7 @@ export class SimulatedNode {
     const { name, uid } = pod.metadata;
     if (this.#runs.has(uid)) return;
     const { random, trouble } = this.#options;
-    const run: PodRun = { name, uid, address: this.#freeAddress(), process: undefined, restarts: 0, stopping: false };
+    const run: PodRun = { name, uid, address: this.#freeAddress(), process: undefined, restarts: 0, stopping: false, disrupted: false };
     this.#runs.set(uid, run);
     if (pod.metadata.deletionTimestamp !== undefined) {
       this.#stop(pod, run);
@@ -256,7 +261,7 @@ export class SimulatedNode {
         // Of its memory, or of too much scratch space.
         onDeath: () => (this.#options.ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),
         onTold: (text) => this.onTold(text),
-        onCut: (conversation) => this.onCut(conversation, owner.uid),
+        onCut: (conversation) => this.onCut(conversation, owner.uid, run.disrupted),
         onHeard: (conversationId) => this.onHeard(process, conversationId),
         onStatus: (conversation) => this.onStatus(process, conversation),
       },
@@ -276,6 +281,7 @@ export class SimulatedNode {
     const stopMs = random.chance(trouble().slowStop) ? random.between(1_000, graceMs) : random.between(10, 300);
     this.#options.scheduler.after(stopMs, () => {
       if (this.#lost || !this.#current(run)) return;
+      run.disrupted = true;
       run.process?.kill();
       run.process = undefined;
       this.#options.scheduler.after(random.between(1, 200), () => {
@@ -286,6 +292,7 @@ export class SimulatedNode {
 
   #forget(run: PodRun | undefined): void {
     if (run === undefined) return;
+    run.disrupted = true;
     run.process?.kill();
     this.#runs.delete(run.uid);
   }

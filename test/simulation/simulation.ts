@@ -134,6 +134,7 @@ async function play({
         conversation.cutByOwner = false;
         conversation.lost = false;
         conversation.continuations = 0;
+        conversation.disruptions = 0;
       },
     },
   });
@@ -185,9 +186,11 @@ async function play({
     await cluster.start();
     await scheduler.settle();
     cluster.tell();
-    node.onCut = (conversation, sandboxUid) => {
+    node.onCut = (conversation, sandboxUid, disrupted) => {
       const sandbox = cluster.sandboxOf(sandboxUid);
-      conversation.lost = sandbox !== undefined && shouldRun(sandbox);
+      const wanted = sandbox !== undefined && shouldRun(sandbox);
+      conversation.lost = wanted && !disrupted;
+      if (wanted && disrupted) conversation.disruptions++;
       conversation.cutByOwner = sandbox?.spec.replicas === 0;
       conversation.mayStand = safety.pausedLately(sandboxUid);
     };
@@ -198,6 +201,7 @@ async function play({
       for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
         // A loss that is followed by a pause is the pause's.
         conversation.continuations = 0;
+        conversation.disruptions = 0;
         conversation.lost = false;
         if ((object as Sandbox).spec.replicas === 1) continue;
         // One whose action was rejected for the pause is idle.

@@ -9,6 +9,8 @@ export type InterruptedRun = NonNullable<ConversationStatus['interruption']>;
 export const Interruption = {
   user: SandboxReason.user,
   loss: 'Loss',
+  /** Its pod was drained, deleted or lost with its node. That says nothing against the run, so it is not counted. */
+  disruption: 'Disruption',
   /** It ran, and nothing was heard of it for longer than its template allows. */
   stalled: 'Stalled',
 } as const;
@@ -106,5 +108,7 @@ export function wordsOf(interruption: InterruptedRun): string {
   if (reason === Interruption.user) return 'Its run was cut by a pause by its owner. It goes on with a message, or when it is told to.';
   if (reason === Interruption.loss)
     return "Its run was cut because its agent's container was lost. It goes on by itself when the agent is back.";
+  if (reason === Interruption.disruption)
+    return 'Its run was cut because its pod was taken away: a drained, lost or full node, or a deletion. It goes on by itself when the agent is back.';
   return `Its run was cut by a pause of its sandbox (${reason}). It goes on by itself when the sandbox is back.`;
 }

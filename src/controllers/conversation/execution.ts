@@ -4,20 +4,25 @@ import { SandboxReason, type Sandbox, type SandboxView } from '../../resources/s
 import { Interruption, continued, givenUpFor, interruptedAnew, wordsOf, type InterruptedRun } from './continuation.ts';
 
 /** What is stored of the stops of a sandbox's agent. */
-export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop' | 'interrupted' | 'activeSince'>;
+export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop' | 'lastDisruption' | 'interrupted' | 'activeSince'>;
 
 const never = -1;
 
 /**
  * Why a run was cut that was last seen in `agentRun`: by its owner, if they have paused the sandbox since, whatever else came
- * before or after; by another stop since; or by the loss of its container. Runs are compared by their order and not by what they
+ * before or after; by another stop since; or by the loss of its pod, or of its container. Runs are compared by their order and not by what they
  * are called, because whoever looked may have known only an earlier one than the one that answered.
  */
-const whyCut = (agentRun: number | undefined, { lastStop, lastOwnerStop = never }: Stops, paused?: SandboxView): string => {
+const whyCut = (
+  agentRun: number | undefined,
+  { lastStop, lastOwnerStop = never, lastDisruption = never }: Stops,
+  paused?: SandboxView,
+): string => {
   const seenIn = agentRun ?? 0;
   if (lastOwnerStop >= seenIn) return Interruption.user;
   if (paused !== undefined) return paused.reason;
-  return lastStop !== undefined && lastStop.agentRuns >= seenIn ? lastStop.reason : Interruption.loss;
+  if (lastStop !== undefined && lastStop.agentRuns >= seenIn) return lastStop.reason;
+  return lastDisruption >= seenIn ? Interruption.disruption : Interruption.loss;
 };
 
 /** In which of its agent's runs the last stop cut a run of this conversation, if nobody has looked at it since. */

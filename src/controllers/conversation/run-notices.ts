@@ -1,6 +1,6 @@
 import type { EventDetails } from '../../kube/events.ts';
 import type { ConversationStatus } from '../../resources/conversation.ts';
-import { wordsOf } from './continuation.ts';
+import { Interruption, wordsOf } from './continuation.ts';
 
 /** What is to be told of a conversation's run, given its status before and after a write. */
 export function noticeOfRun(before: ConversationStatus | undefined, after: ConversationStatus): EventDetails | undefined {
@@ -15,5 +15,9 @@ export function noticeOfRun(before: ConversationStatus | undefined, after: Conve
     return { type: 'Normal', reason: 'RunContinued', message: `The run that was interrupted (${is.reason}) goes on.` };
   }
   if (is === undefined || (was !== undefined && was.continuedAt === undefined && was.reason === is.reason)) return undefined;
-  return { type: is.reason === 'Loss' ? 'Warning' : 'Normal', reason: 'RunInterrupted', message: wordsOf(is) };
+  return {
+    type: is.reason === Interruption.loss || is.reason === Interruption.disruption ? 'Warning' : 'Normal',
+    reason: 'RunInterrupted',
+    message: wordsOf(is),
+  };
 }

@@ -1,6 +1,6 @@
 import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
 import { isOwnedBy } from '../../resources/object.ts';
-import { isTrue } from '../../resources/conditions.ts';
+import { findCondition, isTrue } from '../../resources/conditions.ts';
 import {
   SandboxCondition,
   SandboxReason,
@@ -49,9 +49,11 @@ export type SandboxStep =
       readonly reason: string;
       readonly message: string;
       readonly requeueAfterMs?: number;
+      /** The cluster, or a person, takes away the pod in which its agent has been until now. */
+      readonly isDisrupted?: boolean;
     }
   /** A pod that has ended, or was lost, gives way to a new one on the same volume. */
-  | { readonly kind: 'replace-pod'; readonly pod: Pod; readonly reason: string; readonly message: string }
+  | { readonly kind: 'replace-pod'; readonly pod: Pod; readonly reason: string; readonly message: string; readonly isDisrupted?: boolean }
   /** Ask the agent to stop, then delete the pod. `podIP` is absent when no agent can be running. */
   | { readonly kind: 'stop-agent'; readonly pod: Pod; readonly podIP: string | undefined }
   | { readonly kind: 'stopped' }
@@ -85,6 +87,16 @@ const nextLook = (...inMs: readonly number[]): { readonly requeueAfterMs?: numbe
   return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
 };
 
+/** Whether the agent that is lost with its pod was in it until now: one whose container had crashed before was lost by that. */
+function isAgentIn(pod: Pod, { status }: Sandbox): boolean {
+  const ready = findCondition(status?.conditions, SandboxCondition.ready);
+  const container = agentStatusOf(pod)?.containerID ?? status?.lastContainerID;
+  return (ready?.status === 'True' || ready?.reason === SandboxReason.agentSilent) && container === status?.lastContainerID;
+}
+
+const disruption = (isDisruption: boolean, pod: Pod, sandbox: Sandbox): { readonly isDisrupted?: boolean } =>
+  isDisruption && isAgentIn(pod, sandbox) ? { isDisrupted: true } : {};
+
 /** A pod that goes, while the sandbox is meant to run. Until it has gone there can be no other one. */
 function decideEnding({ sandbox, now }: ObservedSandbox, pod: Pod, deletionTimestamp: string): WaitStep {
   const { phase, reason: told } = viewOfSandbox(sandbox);
@@ -99,7 +111,7 @@ function decideEnding({ sandbox, now }: ObservedSandbox, pod: Pod, deletionTimes
   // Deleted for a reason that is not known: by ourselves, for a pause that is over, unless it was in use until now.
   const unexpected = isOwnedBy(pod, sandbox) && (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(told));
   const { code, message } = unexpected ? loss : { code: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
-  return { kind: 'wait', reason: code, message, ...nextLook(unendedInMs) };
+  return { kind: 'wait', reason: code, message, ...nextLook(unendedInMs), ...disruption(unexpected && loss.isDisruption, pod, sandbox) };
 }
 
 /** What keeps a sandbox from running, as far as it shows in what there is: the most telling first. */
@@ -168,10 +180,11 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   if (pod === undefined)
     return { kind: 'wait', reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: 1_000 };
   if (hasEnded(pod)) {
-    const { code, message } = podLoss(pod);
+    const { code, message, isDisruption } = podLoss(pod);
+    const lost = { reason: code, message, ...disruption(isDisruption, pod, sandbox) };
     return observed.replaceInMs > 0
-      ? { kind: 'wait', reason: code, message, requeueAfterMs: observed.replaceInMs }
-      : { kind: 'replace-pod', pod, reason: code, message };
+      ? { kind: 'wait', ...lost, requeueAfterMs: observed.replaceInMs }
+      : { kind: 'replace-pod', pod, ...lost };
   }
   const agent = agentStatusOf(pod);
   const podIP = pod.status?.podIP;
@@ -182,6 +195,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
       reason: trouble?.code ?? SandboxReason.waitingForPod,
       message: trouble?.message ?? `Waiting for its pod to start${bindingInMs > 0 ? '' : unreadyBecause(pod)}.`,
       ...nextLook(deadlineMs - startingForMs, bindingInMs),
+      ...disruption(trouble?.code === TroubleCode.nodeLost, pod, sandbox),
     };
   }
   const { status } = sandbox;

@@ -6,6 +6,7 @@ export interface WaitingFor {
   readonly reason: string;
   readonly message: string;
   readonly requeueAfterMs?: number | undefined;
+  readonly isDisrupted?: boolean;
 }
 
 const askAgainMs = 1_000;

@@ -7,10 +7,19 @@ export interface PodLoss {
   readonly code: typeof TroubleCode.podEvicted | typeof TroubleCode.nodeLost | typeof SandboxReason.podLost;
   /** Safe to show to the sandbox's owner. */
   readonly message: string;
+  /** The cluster, or a person, took the pod away. Else what ran in it may have ended it: its own crashes, memory or scratch space. */
+  readonly isDisruption: boolean;
 }
 
-const evicted = (why: string): PodLoss => ({ code: TroubleCode.podEvicted, message: `Its pod was evicted${why}.` });
-const shutDown: PodLoss = { code: TroubleCode.nodeLost, message: 'Its node was shut down.' };
+const evicted = (why: string): PodLoss => ({
+  code: TroubleCode.podEvicted,
+  message: `Its pod was evicted${why}.`,
+  isDisruption: true,
+});
+/** By a kubelet under pressure: whoever uses most goes first, and a run that takes everything is evicted again and again. */
+const evictedForUse = (why: string): PodLoss => ({ ...evicted(why), isDisruption: false });
+const lostNode = (message: string): PodLoss => ({ code: TroubleCode.nodeLost, message, isDisruption: true });
+const shutDown = lostNode('Its node was shut down.');
 
 /** Of the condition DisruptionTarget, by its reason; an eviction says who asked for it in its message alone. */
 function disruptionOf({ status }: Pod): PodLoss | undefined {
@@ -21,12 +30,9 @@ function disruptionOf({ status }: Pod): PodLoss | undefined {
     case 'PreemptionByScheduler':
       return evicted(' for one of a higher priority');
     case 'DeletionByTaintManager':
-      return {
-        code: TroubleCode.nodeLost,
-        message: 'Its pod was taken from its node, which does not answer or does not take it any more.',
-      };
+      return lostNode('Its pod was taken from its node, which does not answer or does not take it any more.');
     case 'DeletionByPodGC':
-      return { code: TroubleCode.nodeLost, message: 'Its node does not exist any more.' };
+      return lostNode('Its node does not exist any more.');
     case 'DeletionByDeviceTaintManager':
       return evicted(' because a device of its node does not take it any more');
     default:
@@ -40,12 +46,12 @@ function endOf({ status }: Pod): PodLoss | undefined {
   const { reason, message = '' } = status ?? {};
   switch (reason) {
     case 'Evicted':
-      if (/ephemeral|EmptyDir/.test(message)) return evicted(': it used more ephemeral storage than its template allows');
-      return evicted(/low on resource: memory|MemoryPressure/.test(message) ? ': its node was short of memory' : ' from its node');
+      if (/ephemeral|EmptyDir/.test(message)) return evictedForUse(': it used more ephemeral storage than its template allows');
+      return evictedForUse(/low on resource: memory|MemoryPressure/.test(message) ? ': its node was short of memory' : ' from its node');
     case 'Preempting':
       return evicted(' for one of a higher priority');
     case 'NodeLost':
-      return { code: TroubleCode.nodeLost, message: 'Its node does not answer.' };
+      return lostNode('Its node does not answer.');
     case 'Terminated':
     case 'NodeShutdown':
     case 'Shutdown':
@@ -60,8 +66,9 @@ export function podLoss(pod: Pod): PodLoss {
   const known = disruptionOf(pod) ?? endOf(pod);
   if (known !== undefined) return known;
   const reason = /^[A-Za-z-]{1,64}$/.exec(pod.status?.reason ?? '')?.[0];
-  const how = pod.metadata.deletionTimestamp === undefined ? 'The pod ended' : 'Its pod was deleted';
-  return { code: SandboxReason.podLost, message: `${how}${reason === undefined ? '' : ` (${reason})`}.` };
+  const isDisruption = pod.metadata.deletionTimestamp !== undefined;
+  const how = isDisruption ? 'Its pod was deleted' : 'The pod ended';
+  return { code: SandboxReason.podLost, message: `${how}${reason === undefined ? '' : ` (${reason})`}.`, isDisruption };
 }
 
 const codes: ReadonlySet<string> = new Set([TroubleCode.podEvicted, TroubleCode.nodeLost, SandboxReason.podLost]);

@@ -38,8 +38,9 @@ export function observedOf({ pod, template, sandbox }: Scope): Pick<SandboxProgr
   };
 }
 
-export function waiting(scope: Scope, { reason, message, requeueAfterMs }: WaitingFor): Outcome {
-  return { progress: { ...observedOf(scope), ready: false, reason, message, wanted: shouldRun(scope.sandbox) }, requeueAfterMs };
+export function waiting(scope: Scope, { reason, message, requeueAfterMs, isDisrupted = false }: WaitingFor): Outcome {
+  const progress = { ...observedOf(scope), ready: false, reason, message, wanted: shouldRun(scope.sandbox), isDisrupted };
+  return { progress, requeueAfterMs };
 }
 
 /** Its pod goes with the next step: what has failed is not meant to run any more. */

@@ -28,6 +28,8 @@ export interface SandboxProgress {
   readonly wanted: boolean;
   /** Absent: those that are stored. */
   readonly interrupted?: readonly string[];
+  /** Its agent has just been lost with its pod, for reasons of the cluster. */
+  readonly isDisrupted?: boolean;
   /** It is sure that it has no pod and gets none: its slot is free from here on. */
   readonly released?: boolean;
 }
@@ -82,6 +84,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const resumed = wanted && hasStopToFinish(sandbox);
   const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
   const lastOwnerStop = ownerStops ? (old.agentRuns ?? 0) : old.lastOwnerStop;
+  const lastDisruption = progress.isDisrupted === true ? (old.agentRuns ?? 0) : old.lastDisruption;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
   const agentRuns = another || (connected && resumed) ? (old.agentRuns ?? 0) + 1 : old.agentRuns;
@@ -103,6 +106,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(agentRuns === undefined ? {} : { agentRuns }),
     ...(lastStop === undefined ? {} : { lastStop }),
     ...(lastOwnerStop === undefined ? {} : { lastOwnerStop }),
+    ...(lastDisruption === undefined ? {} : { lastDisruption }),
     ...(starting ? { startingSince: (sameReason ? old.startingSince : undefined) ?? now } : {}),
     ...(ready ? { activeSince: old.activeSince ?? now } : {}),
     // A pod that is lost and comes back does not make its sandbox younger; a pause does.

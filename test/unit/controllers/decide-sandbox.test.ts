@@ -250,6 +250,35 @@ describe('a sandbox that has run', () => {
   });
 });
 
+describe('an agent that is lost with its pod', () => {
+  const inPod = { containerStatuses: [aContainer({ containerID: 'process://1', state: { running: {} } })] };
+  const silent = aSandbox({ status: { ...inUse.status, conditions: [admitted, condition('Ready', 'False', 'AgentSilent')] } });
+  const crashed = aSandbox({ status: { ...inUse.status, conditions: [admitted, condition('Ready', 'False', 'CrashLoop')] } });
+  const other = { containerStatuses: [aContainer({ containerID: 'process://2', state: { running: {} } })] };
+  const isDisrupted = (sandbox: Sandbox, pod: ReturnType<typeof aPod>) => {
+    const step = decide({ sandbox, pod });
+    return 'isDisrupted' in step && step.isDisrupted === true;
+  };
+
+  it.each<[string, boolean, Sandbox, ReturnType<typeof aPod>]>([
+    ['by a drain is', true, inUse, endsAt(inUse, noon, { ...drained, ...inPod })],
+    ['by a deletion is', true, inUse, endsAt(inUse, noon, inPod)],
+    ['after it had fallen silent is', true, silent, endsAt(silent, noon, { ...drained, ...inPod })],
+    ['with its node is', true, inUse, aPod(inUse, lostNode)],
+    ['in the shutdown of its node is', true, inUse, aPod(inUse, { phase: 'Failed', reason: 'NodeShutdown' })],
+    [
+      'by an eviction for what it used is not',
+      false,
+      inUse,
+      aPod(inUse, { phase: 'Failed', reason: 'Evicted', message: 'low on resource: memory' }),
+    ],
+    ['after its container had crashed is not', false, crashed, endsAt(crashed, noon, { ...drained, ...inPod })],
+    ['after its container had been exchanged is not', false, inUse, endsAt(inUse, noon, { ...drained, ...other })],
+  ])('%s counted as a disruption', (_sentence, expected, sandbox, pod) => {
+    expect(isDisrupted(sandbox, pod)).toBe(expected);
+  });
+});
+
 describe('a first start', () => {
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
     ['comes to an end on a lost node', { pod: aPod(starting, lostNode), now: overdue }, { kind: 'fail', code: 'NodeLost' }],

@@ -359,6 +359,35 @@ describe('why a run was cut', () => {
     expect(away.interruption?.reason).toBe('User');
   });
 
+  it('is a disruption where its pod was taken away, and is not counted however often that is', () => {
+    let status: ConversationStatus = running;
+    for (let drains = 1; drains <= 5; drains++) {
+      const drained = { lastDisruption: drains };
+      const away = withSandboxAway(status, 'c1', aSandbox({ status: drained }), view('STARTING', 'PodEvicted'), later(drains * 60_000));
+      expect(away).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Disruption' } });
+      const { continueRun, status: back } = withAgentState(
+        away,
+        agentSays('error'),
+        drains + 1,
+        noonMs + drains * 60_000 + 10_000,
+        drained,
+      );
+      expect(continueRun).toBe(true);
+      status = withRunContinued({ ...back, agentRun: drains + 1 }, later(drains * 60_000 + 20_000));
+    }
+    expect(status.interruption).not.toHaveProperty('losses');
+  });
+
+  it('is a loss where its container was lost after an earlier disruption, and its owner where they paused it since', () => {
+    expect(
+      withAgentState({ ...running, agentRun: 2 }, agentSays('error'), 3, noonMs, { lastDisruption: 1 }).status.interruption,
+    ).toMatchObject({
+      reason: 'Loss',
+      losses: 1,
+    });
+    expect(withAgentState(running, agentSays('error'), 3, noonMs, { lastDisruption: 2, lastOwnerStop: 2 }).continueRun).toBe(false);
+  });
+
   it('is another loss when it had been continued already', () => {
     const continued = { ...running, interruption: { reason: 'Loss', time: noon, continuedAt: noon } };
     expect(withAgentState(continued, agentSays('error'), 2, noonMs + 60_000)).toMatchObject({

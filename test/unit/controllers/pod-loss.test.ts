@@ -94,5 +94,21 @@ it.each(losses)('%s', (_sentence, status, code, words) => {
 });
 
 it('a pod that somebody deleted', () => {
-  expect(podLoss(aPod(aSandbox(), { phase: 'Running' }, { deleting: true }))).toEqual({ code: 'PodLost', message: 'Its pod was deleted.' });
+  expect(podLoss(aPod(aSandbox(), { phase: 'Running' }, { deleting: true }))).toEqual({
+    ...{ code: 'PodLost', message: 'Its pod was deleted.' },
+    isDisruption: true,
+  });
+});
+
+it.each<[string, Status, boolean]>([
+  ['a drained node', disrupted('EvictionByEvictionAPI'), true],
+  ['a lost node', disrupted('DeletionByTaintManager'), true],
+  ['a node that is gone', disrupted('DeletionByPodGC'), true],
+  ['a pod of a higher priority', disrupted('PreemptionByScheduler'), true],
+  ['a node that shuts down', failed('NodeShutdown'), true],
+  ['a node that is short of memory', failed('Evicted', 'The node was low on resource: memory.'), false],
+  ['too much scratch space', failed('Evicted', 'Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. '), false],
+  ['an end without a reason', { phase: 'Failed' }, false],
+])('%s: is it a disruption, which says nothing against what ran?', (_sentence, status, expected) => {
+  expect(podLoss(aPod(aSandbox(), status)).isDisruption).toBe(expected);
 });

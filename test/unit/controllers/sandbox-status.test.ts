@@ -71,6 +71,13 @@ describe('a stop before the agent has ever answered', () => {
   });
 });
 
+it('remembers in which of its runs the agent was last lost with its pod', () => {
+  const lost = { ...waiting, reason: 'PodEvicted', isDisrupted: true };
+  expect(statusOf(ran, lost).lastDisruption).toBe(1);
+  expect(statusOf({ ...ran, agentRuns: 3, lastDisruption: 1 }, waiting).lastDisruption).toBe(1);
+  expect(statusOf(ran, waiting)).not.toHaveProperty('lastDisruption');
+});
+
 describe('the runs that a stop has cut', () => {
   it('are known until the next stop', () => {
     const cut: SandboxState = { ...ran, interrupted: ['c1'], pausedAt: noon };
