@@ -100,7 +100,7 @@ export class StartSteps {
 
   /** What is left of the start is done by calls to the agent. */
   async #inSandbox(scope: Scope, endpoint: AgentEndpoint, signal: AbortSignal): Promise<number | undefined> {
-    const { pipeline, transition, begun, store } = this.#options;
+    const { client, pipeline, transition, begun, store } = this.#options;
     if (scope.startStatus === 'WAITING_FOR_SANDBOX') transition(scope, 'PREPARING_REPOSITORY');
     this.#deadlines.check(scope);
     // Known to those who watch before it takes its time; and no agent hears of a conversation that is not known to be its sandbox's.

@@ -4,7 +4,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import type { KubeObject } from '../../resources/object.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { Shares } from '../limits/shares.ts';
+import { Shares } from '../../kube/shares.ts';
 import { startTextsOf, type StartTexts } from '../views/start-request.ts';
 import { ByteCache } from './byte-cache.ts';
 import { findStored } from './find-stored.ts';

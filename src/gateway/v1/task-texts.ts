@@ -5,7 +5,7 @@ import type { Answer } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { ByteCache } from '../lookup/byte-cache.ts';
-import { Shares } from '../limits/shares.ts';
+import { Shares } from '../../kube/shares.ts';
 import { isSameAccess, type AgentAccess } from '../views/exposure.ts';
 import { startTaskRecord } from '../views/start-task.ts';
 

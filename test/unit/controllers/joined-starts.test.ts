@@ -10,7 +10,8 @@ import { sleep } from '../../../src/kube/clock.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
 import { silentLogger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import { conversations, startStatusOf, type Conversation } from '../../../src/resources/conversation.ts';
+import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import { conversations, startStatusOf } from '../../../src/resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox, aTemplate, admitted, condition, noon, noonMs } from '../../support/builders.ts';
@@ -32,7 +33,7 @@ function besideHanging(count: number) {
   const clock = new VirtualClock(noonMs);
   const client = new FakeKubeClient();
   const stores = {
-    conversations: new IndexedStore<Conversation>(),
+    conversations: new IndexedStore<CachedConversation>(),
     sandboxes: new IndexedStore<Sandbox>(),
     templates: new IndexedStore<SandboxTemplate>(),
   };
@@ -60,7 +61,8 @@ function besideHanging(count: number) {
         ...{ sandboxName, sandboxUID: `uid-of-${sandboxName}` },
       },
     });
-    stores.conversations.set(client.put(conversations, { ...made, metadata: { ...made.metadata, uid: `uid-of-${name}` } }));
+    const stored = client.put(conversations, { ...made, metadata: { ...made.metadata, uid: `uid-of-${name}` } });
+    stores.conversations.set(cachedConversation(stored));
   };
   const underWay = new Map<string, number>();
   let most = 0;
@@ -91,7 +93,7 @@ function besideHanging(count: number) {
     shareOf: ({ namespace, name }) => ownerShare(stores.conversations.get(namespace, name)),
     reconcile: async (request, signal) => {
       const known = await client.get(conversations, request.namespace, request.name);
-      stores.conversations.set(known);
+      stores.conversations.set(cachedConversation(known));
       return startStatusOf(known) === 'READY' ? undefined : reconciler.reconcile(request, signal);
     },
   });
