@@ -57,6 +57,12 @@ export interface OperatorOptions {
 /** What a quota says is written so long after a change, for all that come meanwhile. */
 const quotaStatusDelayMs = 500;
 
+interface Reconciler {
+  reconcile(request: Request, signal: AbortSignal): Promise<Result>;
+  /** See `ControllerOptions`. */
+  refresh?(request: Request, signal: AbortSignal): Promise<void>;
+}
+
 const requestOf = (object: KubeObject): Request => ({ namespace: object.metadata.namespace ?? '', name: object.metadata.name });
 
 /** Hands every change on, an update only when it says so. */
@@ -110,13 +116,14 @@ export class Operator {
     };
     const controller = (
       name: keyof typeof workers,
-      reconciler: { reconcile(request: Request, signal: AbortSignal): Promise<Result> },
+      reconciler: Reconciler,
       shares: Pick<ControllerOptions, 'shareOf' | 'maxPerShare'> = {},
     ) =>
       new Controller({
         ...shares,
         name,
         reconcile: (request, signal) => reconciler.reconcile(request, signal),
+        refresh: reconciler.refresh?.bind(reconciler),
         workers: workers[name],
         clock,
         random,
@@ -143,6 +150,7 @@ export class Operator {
         owner.enqueue(request);
         return Promise.resolve(undefined);
       },
+      refresh: (request: Request, signal: AbortSignal) => conversations.refresh(request, signal),
     });
     const ofOwner = ({ namespace, name }: Request) => ownerShare(stores.conversations.get(namespace, name));
     const start: Controller = controller(

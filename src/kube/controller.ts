@@ -19,6 +19,11 @@ export interface ControllerOptions {
   readonly name: string;
   /** Throws to be called again after a growing delay. The signal is aborted when the controller can't wait any longer. */
   readonly reconcile: (request: Request, signal: AbortSignal) => Promise<Result>;
+  /**
+   * Called when a reconcile has met a conflict: reads what it has decided on, of which the cache was behind. Then it is called again at
+   * once, but for a second conflict in a row. Absent: a conflict is a failure like others.
+   */
+  readonly refresh?: ((request: Request, signal: AbortSignal) => Promise<void>) | undefined;
   /** How many reconciles run at once, each for another request; 1 by default. */
   readonly workers?: number;
   /** The share of the workers that a request belongs to (its owner's, say); by default there is one for all. */
@@ -46,6 +51,8 @@ export class Controller {
   readonly #logger: Logger;
   readonly #queue: Workqueue<string>;
   readonly #abort = new AbortController();
+  /** Those that were called again at once after a conflict. */
+  readonly #hasConflicted = new Set<string>();
   #workers: Promise<void>[] = [];
 
   constructor(options: ControllerOptions) {
@@ -108,11 +115,30 @@ export class Controller {
     try {
       const result = await this.#options.reconcile(requestOf(key), this.#abort.signal);
       this.#queue.forget(key);
+      this.#hasConflicted.delete(key);
       if (result?.requeueAfterMs === undefined) return 'success';
       this.#queue.addAfter(key, result.requeueAfterMs);
       return 'requeue';
     } catch (error) {
-      return this.#failed(key, error);
+      const isFresh = isConflict(error) && (await this.#refreshed(key));
+      // Deleted where it is in: two conflicts in a row are somebody else's writes, and a delay lets them end.
+      if (!isFresh || this.#hasConflicted.delete(key)) return this.#failed(key, error);
+      this.#hasConflicted.add(key);
+      this.#logger.debug('Reconcile met a conflict and decides again', { ...requestOf(key), error });
+      this.#queue.add(key);
+      return 'conflict';
+    }
+  }
+
+  async #refreshed(key: string): Promise<boolean> {
+    const { refresh } = this.#options;
+    if (refresh === undefined) return false;
+    try {
+      await refresh(requestOf(key), this.#abort.signal);
+      return true;
+    } catch (error) {
+      this.#logger.debug('What a conflict was about could not be read', { ...requestOf(key), error });
+      return false;
     }
   }
 

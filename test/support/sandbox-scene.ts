@@ -66,9 +66,19 @@ export class SandboxScene {
     await this.#refresh(pods, this.#stores.pods);
     if (this.#stalePod !== undefined) this.#stores.pods.set(this.#stalePod);
     await this.#refresh(persistentVolumeClaims, this.#stores.claims);
+    return this.reconcileBehind();
+  }
+
+  /** The same with caches as they were at the last reconcile. */
+  async reconcileBehind(): Promise<{ readonly requeueAfterMs: number | undefined; readonly phase: string; readonly reason: string }> {
     const result = await this.#reconciler.reconcile({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
     const { phase, reason } = viewOfSandbox(await this.sandbox());
     return { requeueAfterMs: result?.requeueAfterMs, phase, reason };
+  }
+
+  /** What the controller does after a conflict. */
+  refresh(): Promise<void> {
+    return this.#reconciler.refresh({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
   }
 
   async #refresh<T extends KubeObject>(resource: ResourceDefinition<T>, store: IndexedStore<T>): Promise<void> {

@@ -8,6 +8,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
 import type { EventRecorder } from '../../kube/events.ts';
+import { NewestStore } from '../../kube/newest-store.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
@@ -21,7 +22,6 @@ import {
   type StartStatus,
 } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { isNewerVersion } from '../../resources/object.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { AgentSilence } from '../agent-silence.ts';
@@ -90,10 +90,11 @@ export class ConversationReconciler {
   readonly #delivery: Delivery;
   readonly #runs: Runs;
   readonly #watch: StatusWatch;
-  readonly #written = new Map<string, CachedConversation>();
+  readonly #newest: NewestStore<CachedConversation>;
 
   constructor(options: ConversationReconcilerOptions) {
     this.#options = options;
+    this.#newest = new NewestStore(options.stores.conversations);
     const { agent, gitHosts } = options;
     const configurations = new AgentConfigurations(options);
     this.#configurations = configurations;
@@ -122,7 +123,7 @@ export class ConversationReconciler {
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
-    const conversation = this.#newest(namespace, name);
+    const conversation = this.#newest.get(namespace, name);
     if (conversation === undefined || conversation.metadata.deletionTimestamp !== undefined) {
       this.#delivery.forget(namespace, name);
       this.#watch.forget({ namespace, name });
@@ -166,15 +167,10 @@ export class ConversationReconciler {
     return restMs(clock.monotonic() - beganAt);
   }
 
-  /** What was written last, as long as the cache is behind it: what is decided on an older version can't be written. */
-  #newest(namespace: string, name: string): CachedConversation | undefined {
-    const key = `${namespace}/${name}`;
-    const cached = this.#options.stores.conversations.get(namespace, name);
-    const written = this.#written.get(key);
-    if (written === undefined) return cached;
-    if (cached?.metadata.uid === written.metadata.uid && isNewerVersion(written, cached)) return written;
-    this.#written.delete(key);
-    return cached;
+  /** A write of the conversation has met another version than the one that was decided on. */
+  async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
+    const stored = await this.#options.client.get(conversations, namespace, name, { signal });
+    if (conversations.accepts?.(stored) !== false) this.#newest.observe(cachedConversation(stored));
   }
 
   /** Its sandbox is known from the API server, and not yet to the cache: one that goes before the watch has seen it is never heard of. */
@@ -328,7 +324,7 @@ export class ConversationReconciler {
     };
     if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
     scope.stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal }));
-    this.#written.set(`${before.metadata.namespace}/${before.metadata.name}`, scope.stored);
+    this.#newest.observe(scope.stored);
     const notice = noticeOfRun(before.status, status);
     if (notice !== undefined) events.record(before, notice);
     const now = startStatusOf({ status });

@@ -9,6 +9,7 @@ import { isoTime, type Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/events.ts';
+import { NewestStore } from '../../kube/newest-store.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
@@ -71,6 +72,7 @@ export class SandboxReconciler {
   readonly #elapsed: ElapsedTimes;
   readonly #podBackoff: PodBackoff;
   readonly #connections: AgentConnections;
+  readonly #newest: NewestStore<Sandbox>;
 
   constructor(options: SandboxReconcilerOptions) {
     this.#options = options;
@@ -79,11 +81,12 @@ export class SandboxReconciler {
     this.#connections = new AgentConnections(options);
     this.#stops = new AgentStops({ ...options, elapsed: this.#elapsed, connections: this.#connections });
     this.#podBackoff = new PodBackoff(options);
+    this.#newest = new NewestStore(options.stores.sandboxes);
   }
 
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { stores, clock } = this.#options;
-    const cached = stores.sandboxes.get(namespace, name);
+    const cached = this.#newest.get(namespace, name);
     // Its pod and claim are owned by it: the garbage collector takes them.
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
     const scope: Scope = {
@@ -94,18 +97,28 @@ export class SandboxReconciler {
       pod: stores.pods.get(namespace, name),
     };
     // From before the reservation to after the creation: in between the sandbox may be deleted, and its slot is not free then.
-    const { progress, requeueAfterMs, said } = shouldRun(cached)
-      ? await this.#options.podCreations.during(cached.metadata.uid, () => this.#run(scope, signal))
-      : await this.#advance(scope, signal);
-    if (progress !== undefined) {
-      const { sandbox } = scope;
-      const status = sandboxStatus(sandbox, progress, isoTime(clock));
-      if (!isDeepStrictEqual(status, sandbox.status)) {
-        await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
-        this.#explain(sandbox, { ...sandbox, status }, said);
+    try {
+      const { progress, requeueAfterMs, said } = shouldRun(cached)
+        ? await this.#options.podCreations.during(cached.metadata.uid, () => this.#run(scope, signal))
+        : await this.#advance(scope, signal);
+      if (progress !== undefined) {
+        const { sandbox } = scope;
+        const status = sandboxStatus(sandbox, progress, isoTime(clock));
+        if (!isDeepStrictEqual(status, sandbox.status)) {
+          scope.sandbox = await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
+          this.#explain(sandbox, { ...sandbox, status }, said);
+        }
       }
+      return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+    } finally {
+      this.#newest.observe(scope.sandbox);
     }
-    return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
+  }
+
+  /** A write of the sandbox has met another version than the one that was decided on. */
+  async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
+    const stored = await this.#options.client.get(sandboxes, namespace, name, { signal });
+    if (sandboxes.accepts?.(stored) !== false) this.#newest.observe(stored);
   }
 
   async #run(scope: Scope, signal: AbortSignal): Promise<Outcome> {

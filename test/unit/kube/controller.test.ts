@@ -74,6 +74,56 @@ describe('Controller', () => {
     await controller.stop();
   });
 
+  it('reads what a conflict was about, and calls again at once', async () => {
+    const at: number[] = [];
+    const refreshed: Request[] = [];
+    const { clock, controller, metrics } = aController(
+      () => {
+        at.push(clock.monotonic());
+        return at.length === 1 ? Promise.reject(new ApiError(409, { reason: 'Conflict' })) : Promise.resolve(undefined);
+      },
+      { refresh: (request) => Promise.resolve(void refreshed.push(request)) },
+    );
+    controller.start();
+    controller.enqueue(one);
+    await clock.settle();
+    expect([at, refreshed]).toEqual([[0, 0], [one]]);
+    expect(await results(metrics)).toEqual({ conflict: 1, success: 1 });
+    await controller.stop();
+  });
+
+  it('waits after a second conflict in a row, and longer after each further pair', async () => {
+    const at: number[] = [];
+    const { clock, controller } = aController(
+      () => {
+        at.push(clock.monotonic());
+        return Promise.reject(new ApiError(409, { reason: 'Conflict' }));
+      },
+      { refresh: () => Promise.resolve() },
+    );
+    controller.start();
+    controller.enqueue(one);
+    await clock.advance(20);
+    expect(at).toEqual([0, 0, 5, 5, 15, 15]);
+    await controller.stop();
+  });
+
+  it('takes a conflict whose object can not be read for a failure like others', async () => {
+    const at: number[] = [];
+    const { clock, controller } = aController(
+      () => {
+        at.push(clock.monotonic());
+        return Promise.reject(new ApiError(409, { reason: 'Conflict' }));
+      },
+      { refresh: () => Promise.reject(new ApiError(503, {})) },
+    );
+    controller.start();
+    controller.enqueue(one);
+    await clock.advance(20);
+    expect(at).toEqual([0, 5, 15]);
+    await controller.stop();
+  });
+
   it('waits as long as the server has asked for', async () => {
     const at: number[] = [];
     const { clock, controller } = aController(() => {
