@@ -24,6 +24,8 @@ import { KeyUse } from './auth/key-use.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
+import { StorageCaps } from './lookup/storage-caps.ts';
+import { StoredTotals } from './lookup/stored-totals.ts';
 import { Records } from './lookup/records.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import type { GitDirectory } from './git/directory.ts';
@@ -191,12 +193,15 @@ export function createGateway(options: GatewayOptions): Gateway {
     logger,
     metrics,
   });
+  const totals = new StoredTotals({ caches, namespace, clock });
+  const records = new Records({ client, namespace, caches });
   const services: Services = {
     client,
     namespace,
     clock,
     random,
-    records: new Records({ client, namespace, caches }),
+    records,
+    caps: new StorageCaps({ records, totals }),
     // Not the fair client: it bounds its reads by owner itself, also those of streams, which no request is behind.
     startTexts: new StartTextReader({ client: options.client, clock }),
     feeds,
@@ -322,16 +327,19 @@ export function createGateway(options: GatewayOptions): Gateway {
     await closeServer(server, clock, graceMs);
     load.stop();
     await Promise.all([agents.close(), events.close(), keyUse.stop()]);
+    totals.close();
     for (const feed of Object.values(feeds)) feed.close();
   };
   return {
     routes,
     listen: async () => {
+      totals.open();
       for (const feed of Object.values(feeds)) feed.open();
       try {
         ({ port } = await listenOn(server, options.host, options.port));
         await agents.open();
       } catch (error) {
+        totals.close();
         for (const feed of Object.values(feeds)) feed.close();
         throw error;
       }

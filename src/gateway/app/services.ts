@@ -10,6 +10,7 @@ import type { GitDirectory } from '../git/directory.ts';
 import type { AgentReads } from '../limits/agent-reads.ts';
 import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { StorageCaps } from '../lookup/storage-caps.ts';
 import type { Records } from '../lookup/records.ts';
 import type { StartTextReader } from '../lookup/start-texts.ts';
 import type { Exposure } from '../views/exposure.ts';
@@ -23,6 +24,7 @@ export interface Services {
   readonly random: RandomBytes;
   readonly records: Records;
   readonly startTexts: StartTextReader;
+  readonly caps: StorageCaps;
   readonly feeds: {
     readonly conversations: ObjectFeed<CachedConversation>;
     readonly sandboxes: ObjectFeed<Sandbox>;

@@ -38,6 +38,9 @@ export class Records {
   readonly #client: KubeClient;
   readonly #namespace: string;
   readonly #caches: Caches;
+  readonly #quotas = new Derived((all: readonly ConversationQuota[]) =>
+    all.filter(({ metadata }) => metadata.namespace === this.#namespace),
+  );
   readonly #liveConversations = new Derived((all: readonly CachedConversation[]) => all.filter(isLive));
 
   constructor(options: { client: KubeClient; namespace: string; caches: Caches }) {
@@ -113,8 +116,9 @@ export class Records {
     return this.#listed(this.#caches.sandboxes, owner);
   }
 
+  /** The same array again as long as nothing in it has changed. */
   quotas(): readonly ConversationQuota[] {
-    return this.#caches.quotas.store.list().filter((quota) => quota.metadata.namespace === this.#namespace);
+    return this.#quotas.of(this.#caches.quotas.store.list());
   }
 
   holdingsOf(owner: string): Holdings {

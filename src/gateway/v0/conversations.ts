@@ -4,6 +4,7 @@ import { conversationIdOf } from '../../resources/ids.ts';
 import type { StartRequest } from '../v1/schemas.ts';
 import { recordOf } from '../v1/records.ts';
 import type { ConversationSearch } from '../v1/search.ts';
+import { capProblems } from '../lookup/storage-caps.ts';
 import { startConversation } from '../v1/start.ts';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
 import {
@@ -49,7 +50,7 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     deprecated: true,
     body: legacyStartSchema,
     answers: { 200: legacyStartAnswer },
-    problems: ['quota-exceeded'],
+    problems: ['quota-exceeded', ...capProblems],
     handle: async ({ owner, body, about }) => {
       const conversation = await startConversation(services, owner, successorOf(body)).catch(rethrow);
       about(`conversation/${conversation.metadata.name}`);

@@ -4,6 +4,7 @@ import { conversations } from '../../resources/conversation.ts';
 import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { notFound } from '../errors/problem-error.ts';
+import type { Reservation } from '../lookup/stored-totals.ts';
 import { conversationSchema } from '../views/conversation.ts';
 import { startTaskSchema } from '../views/start-task.ts';
 import { conversationList, conversationPage, countSchema, startTaskList, success, successSchema } from './answers.ts';
@@ -116,13 +117,14 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     params: conversationParams,
     body: updateRequestSchema,
     answers: { 200: conversationSchema },
-    problems: ['not-found', 'conflict'],
+    problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
     handle: async ({ owner, params, body, about }) => {
       const conversation = await services.records.conversation(owner, params.id);
       if (conversation === undefined) throw notFound('conversation');
       about(`conversation/${conversation.metadata.name}`);
-      const updated = await update(services, conversation, body);
+      const { updated, reservation } = await update(services, conversation, body);
       await services.feeds.conversations.shows(updated);
+      reservation.release();
       return { json: await freshRecordOf(services, updated) };
     },
   }),
@@ -148,22 +150,49 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
 
 const maxAttempts = 5;
 
+interface Update {
+  readonly updated: CachedConversation;
+  /** To be released when the caches show the update. */
+  readonly reservation: Reservation;
+}
+
 /** What is said of the tags depends on those that are there, so with tags it is said of what is stored, whatever a cache shows. */
-async function update({ client }: Services, conversation: CachedConversation, change: UpdateRequest): Promise<CachedConversation> {
+async function update(services: Services, conversation: CachedConversation, change: UpdateRequest): Promise<Update> {
+  if (change.tags === undefined) return store(services, conversation, change);
   const { namespace, name } = conversation.metadata;
-  if (change.tags === undefined)
-    return cachedConversation(await client.mergePatch(conversations, namespace, name, { spec: changesTo(conversation, change) }));
   for (let attempt = 1; ; attempt++) {
-    const stored = await client.get(conversations, namespace, name);
+    const stored = await services.client.get(conversations, namespace, name);
     const { resourceVersion } = stored.metadata;
     try {
-      const patch = { metadata: { resourceVersion }, spec: changesTo(stored, change) };
-      return cachedConversation(await client.mergePatch(conversations, namespace, name, patch));
+      return await store(services, stored, change, { resourceVersion });
     } catch (error) {
       if (!isConflict(error) || attempt === maxAttempts) throw error;
     }
   }
 }
+
+async function store(
+  { client, caps }: Services,
+  conversation: Pick<CachedConversation, 'metadata' | 'spec'>,
+  change: UpdateRequest,
+  precondition: { readonly resourceVersion?: string } = {},
+): Promise<Update> {
+  const { metadata, spec } = conversation;
+  const before = changeable(spec);
+  const storedBytes = bytesOf({ ...before, ...changeable(change) }) - bytesOf(before);
+  const reservation = caps.reserve(spec.owner, { storedBytes });
+  try {
+    const patch = { metadata: precondition, spec: changesTo(conversation, change) };
+    return { updated: cachedConversation(await client.mergePatch(conversations, metadata.namespace, metadata.name, patch)), reservation };
+  } catch (error) {
+    reservation.release();
+    throw error;
+  }
+}
+
+/** What an update may change. */
+const changeable = ({ title, public: isPublic, tags }: UpdateRequest) => compact({ title, public: isPublic, tags });
+const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 
 /** A merge patch of the spec. Tags given replace those that are there, so the others are taken away. */
 function changesTo({ spec }: Pick<CachedConversation, 'spec'>, { title, public: isPublic, tags }: UpdateRequest) {

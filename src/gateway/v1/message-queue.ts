@@ -9,6 +9,7 @@ import {
   type Message,
 } from '../../resources/conversation.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import type { Reservation } from '../lookup/stored-totals.ts';
 import { findStored } from '../lookup/find-stored.ts';
 
 /** As JSON in UTF-8, of everything that is kept. With a first message of the size that a request may have, an object stays below what etcd takes. */
@@ -21,6 +22,8 @@ const retryAfterSeconds = 10;
 export interface QueuedMessage {
   readonly conversation: Conversation;
   readonly number: number;
+  /** To be released when the caches show the message; absent where it was stored already. */
+  readonly reservation: Reservation | undefined;
 }
 
 const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
@@ -42,7 +45,7 @@ function recentlyTold(conversation: Conversation, waitingBytes: number): readonl
 /** What the queue is to be, or an error when there is no room. */
 function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
   const waiting = untoldMessages(conversation);
-  const bytes = [...waiting, message].reduce((total, one) => total + bytesOf(one), 0);
+  const bytes = totalBytes([...waiting, message]);
   const most = maxMessages - keptTold;
   if (waiting.length >= most || (waiting.length > 0 && bytes > maxBytes)) {
     throw new ProblemError(
@@ -58,6 +61,12 @@ function withMessage(conversation: Conversation, message: LaterMessage): readonl
 export const isTooLarge = (message: Message): boolean => bytesOf({ ...message, id: 'x'.repeat(64), number: 1_000_000_000 }) > maxBytes;
 export const maxQueuedBytes = maxBytes;
 
+/** Takes room for bytes that are to be stored; throws where there is none. */
+export type TakeRoom = (bytes: number) => Reservation;
+const unlimited: TakeRoom = () => ({ release: () => undefined, releaseWhenShown: () => undefined });
+
+const totalBytes = (messages: readonly LaterMessage[]): number => messages.reduce((total, one) => total + bytesOf(one), 0);
+
 /**
  * Stores a message for the agent: after those that are there, and once, however often it is called with the same id. The write is
  * made on the version that was read, so that one whose answer is lost either shows in the next read or never takes effect after it.
@@ -67,6 +76,7 @@ export async function queueMessage(
   { metadata: { namespace, name, uid } }: Conversation,
   id: string,
   message: Message,
+  takeRoom: TakeRoom = unlimited,
 ): Promise<QueuedMessage> {
   let lost: TransportError | undefined;
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
@@ -74,13 +84,16 @@ export async function queueMessage(
     if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined) throw notFound('conversation');
     const { messages = [] } = stored.spec;
     const same = messages.find((known) => known.id === id);
-    if (same !== undefined) return { conversation: stored, number: sameAs(same, message) };
+    if (same !== undefined) return { conversation: stored, number: sameAs(same, message), reservation: undefined };
     const number = Math.max(stored.status?.messages?.told ?? 0, ...messages.map((known) => known.number)) + 1;
     const { resourceVersion } = stored.metadata;
     const spec = { messages: withMessage(stored, { ...message, id, number }) };
+    const reservation = takeRoom(totalBytes(spec.messages) - totalBytes(messages));
     try {
-      return { conversation: await client.mergePatch(conversations, namespace, name, { metadata: { resourceVersion }, spec }), number };
+      const conversation = await client.mergePatch(conversations, namespace, name, { metadata: { resourceVersion }, spec });
+      return { conversation, number, reservation };
     } catch (error) {
+      reservation.release();
       if (error instanceof TransportError) lost = error;
       else if (!isConflict(error)) throw error;
     }

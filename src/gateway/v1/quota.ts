@@ -15,7 +15,7 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
     path: '/api/v1/quota',
     operationId: 'getQuota',
     tag: 'account',
-    summary: 'How much may be active at once, how much is, and what one more start would pause',
+    summary: 'How much may be active at once and stored, how much is, and what one more start would pause',
     answers: { 200: quotaSchema },
     handle: ({ owner }) => {
       const { records, clock } = services;
@@ -37,6 +37,8 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
               { active: () => slotsInUse(records.everyHolding(), records), sandboxNamed: (name) => records.sandboxNamed(name) },
             ),
           refused: refusalOf(services, owner),
+          stored: services.caps.stored(owner),
+          caps: services.caps.of(owner),
           conversationIdsIn: (name) => (inside.get(name) ?? []).map(conversationIdOf),
           now: clock.now(),
         }),

@@ -2,6 +2,7 @@ import { TransportError } from '../../kube/errors.ts';
 import type { SandboxStatus } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid, ownSandboxName } from '../../resources/ids.ts';
+import type { NewObject } from '../../resources/object.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
@@ -65,7 +66,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     summary: 'Start a sandbox without a conversation',
     query: sandboxStartQuery,
     answers: { 200: sandboxSchema },
-    problems: ['not-found', 'quota-exceeded'],
+    problems: ['not-found', 'quota-exceeded', 'sandbox-limit-exceeded'],
     handle: async ({ owner, query, about }) => {
       const sandbox = await startSandbox(services, owner, query.sandbox_spec_id);
       about(`sandbox/${sandbox.metadata.name}`);
@@ -150,21 +151,27 @@ async function startSandbox(services: Services, owner: string, specId: string | 
   if (template === undefined) throw notFound('sandbox spec');
   refuseOverQuota(services, owner);
   const name = ownSandboxName(newUuid(clock.now(), random));
+  const object: NewObject<Sandbox> = {
+    apiVersion,
+    kind: sandboxes.kind,
+    metadata: { namespace, name },
+    spec: { owner, templateName: template.metadata.name, replicas: 1 },
+  };
+  const reservation = services.caps.reserve(owner, { sandboxes: 1 });
   let sandbox: Sandbox;
   try {
-    sandbox = await client.create(sandboxes, {
-      apiVersion,
-      kind: sandboxes.kind,
-      metadata: { namespace, name },
-      spec: { owner, templateName: template.metadata.name, replicas: 1 },
+    sandbox = await client.create(sandboxes, object).catch(async (error: unknown) => {
+      if (!(error instanceof TransportError)) throw error;
+      // It may have been stored all the same, and its name is ours alone.
+      const present = await records.sandbox(owner, name);
+      if (present === undefined) throw unavailable(undefined, error);
+      return present;
     });
   } catch (error) {
-    if (!(error instanceof TransportError)) throw error;
-    // It may have been stored all the same, and its name is ours alone.
-    const present = await records.sandbox(owner, name);
-    if (present === undefined) throw unavailable(undefined, error);
-    sandbox = present;
+    reservation.release();
+    throw error;
   }
+  reservation.releaseWhenShown('sandboxes', name);
   await feeds.sandboxes.settled(name, (seen) => seen !== undefined);
   return sandbox;
 }

@@ -90,10 +90,15 @@ export const startRequestSchema = z.object({
 });
 export type StartRequest = z.output<typeof startRequestSchema>;
 
+/** Each is part of every record of the conversation. */
+const maxTags = 64;
+
 export const updateRequestSchema = z.object({
   title: optional(label(maxTitleLength).min(1, 'must not be empty')),
   public: optional(z.boolean()),
-  tags: optional(z.record(label(64), label(256))),
+  tags: optional(
+    z.record(label(64), label(256)).refine((tags) => Object.keys(tags).length <= maxTags, `must have at most ${maxTags} tags`),
+  ).meta({ description: `They replace those that are there; at most ${maxTags}.` }),
 });
 export type UpdateRequest = z.output<typeof updateRequestSchema>;
 

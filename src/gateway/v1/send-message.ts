@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, sandboxStatuses, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import { newUuid, uuidOf } from '../../resources/ids.ts';
 import { sandboxes } from '../../resources/sandbox.ts';
@@ -35,7 +35,15 @@ export const sendMessageRoute = (services: Services): Route =>
     headers: idempotencyHeaders,
     body: sendMessageSchema,
     answers: { 200: sentSchema, 202: sentSchema },
-    problems: ['not-found', 'wrong-state', 'conflict', 'idempotency-key-reused', 'message-queue-full', 'quota-exceeded'],
+    problems: [
+      'not-found',
+      'wrong-state',
+      'conflict',
+      'idempotency-key-reused',
+      'message-queue-full',
+      'quota-exceeded',
+      'stored-bytes-limit-exceeded',
+    ],
     handle: async ({ owner, params, headers, body, about }) => {
       const { client, clock, random, records, feeds } = services;
       const known = await records.conversation(owner, params.id);
@@ -58,7 +66,9 @@ export const sendMessageRoute = (services: Services): Route =>
       if (isWoken) await resume(services, owner, conversation);
       const key = headers['idempotency-key'];
       const id = key === undefined ? newUuid(clock.now(), random) : uuidOf(`message/${owner}/${name}/${key}`);
-      const { number } = await queueMessage(client, conversation, id, message);
+      const takeRoom = (storedBytes: number) => services.caps.reserve(owner, { storedBytes });
+      const { number, conversation: updated, reservation } = await queueMessage(client, conversation, id, message, takeRoom);
+      void feeds.conversations.shows(cachedConversation(updated)).then(() => reservation?.release());
       const isTold = (seen: CachedConversation | undefined) => (seen?.status?.messages?.told ?? 0) >= number;
       if (phase === 'RUNNING') await feeds.conversations.settled(name, isTold, deliveryMs);
       const told = isTold(records.cachedConversation(name));

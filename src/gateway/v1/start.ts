@@ -5,11 +5,13 @@ import { conversations, type Conversation, type ConversationSpec } from '../../r
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '../../resources/ids.ts';
 import type { NewObject } from '../../resources/object.ts';
+import { storedBytesOf } from '../../resources/stored-size.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { findStored } from '../lookup/find-stored.ts';
+import { capProblems } from '../lookup/storage-caps.ts';
 import { chosenIdAnnotation } from '../views/start-request.ts';
 import { compact } from './compact.ts';
 import { placeOf } from './idempotency.ts';
@@ -32,6 +34,7 @@ export const startProblems = [
   'conversation-id-taken',
   'idempotency-key-reused',
   'quota-exceeded',
+  ...capProblems,
 ] as const satisfies readonly ProblemCode[];
 
 /** The names that a request's ids stand for, once it is known that the owner may use them. */
@@ -143,7 +146,6 @@ export async function startConversation(
   if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
   if (references.sandboxName === undefined || references.paused || references.failed) refuseOverQuota(services, owner);
-  await refuseWithoutAccess(services, owner, request);
   const spec = specOf(owner, request, references);
   const object: NewObject<Conversation> = {
     apiVersion,
@@ -155,19 +157,29 @@ export async function startConversation(
     },
     spec,
   };
-  // First: a start that finds its sandbox in ERROR is over.
-  if (references.failed && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
+  const reservation = services.caps.reserve(owner, {
+    conversations: 1,
+    storedBytes: storedBytesOf(object),
+    sandboxes: references.sandboxName === undefined ? 1 : 0,
+  });
   let created: Conversation;
   try {
-    created = await client.create(conversations, object);
+    await refuseWithoutAccess(services, owner, request);
+    // First: a start that finds its sandbox in ERROR is over.
+    if (references.failed && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
+    created = await client.create(conversations, object).catch(async (error: unknown) => {
+      if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
+      const present = await findStored(client, conversations, namespace, id);
+      if (present === undefined) throw unavailable(undefined, error);
+      if (!isOurs(present)) throw taken(request);
+      return present;
+    });
   } catch (error) {
-    if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
-    const present = await findStored(client, conversations, namespace, id);
-    if (present === undefined) throw unavailable(undefined, error);
-    if (!isOurs(present)) throw taken(request);
-    created = present;
+    reservation.release();
+    throw error;
   }
   startTexts.keep(created);
+  reservation.releaseWhenShown('conversations', id);
   await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
   if (references.paused && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
   return cachedConversation(created);

@@ -2,8 +2,11 @@ import { z } from 'zod';
 import type { Group } from '../../quota/group.ts';
 import { outlookIn } from '../../quota/outlook.ts';
 import { autoResumePolicies, quotaPolicies, quotaScopes, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import type { CapField } from '../../resources/quota-caps.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import type { CapUse } from '../lookup/storage-caps.ts';
+import type { Totals } from '../lookup/stored-totals.ts';
 import { idSchema, timestampSchema } from './schemas.ts';
 import { wireTime } from './time.ts';
 
@@ -19,11 +22,23 @@ const limitSchema = z.object({
   auto_resume: z.enum(autoResumePolicies),
 });
 
+const capSchema = z.object({
+  quota: z.string(),
+  scope: z.enum(quotaScopes).meta({ description: 'Owner: counts what is yours. Namespace: counts what is of all owners together.' }),
+  of: z.enum(['conversations', 'stored_bytes', 'sandboxes']).meta({ description: 'Counts also what is paused, finished or failed.' }),
+  limit: z.int().min(0),
+  current: z.int().min(0).meta({ description: 'How much is stored of it; may be more than a limit that was lowered.' }),
+});
+
 export const quotaSchema = z.object({
   active: z.int().min(0).meta({ description: 'How many of your sandboxes take a slot; also those that start or stop.' }),
   waiting: z.int().min(0).meta({ description: 'How many wait for one.' }),
   paused: z.int().min(0).meta({ description: 'How many a quota has paused; they come back by themselves.' }),
   quotas: z.array(limitSchema).meta({ description: 'Those that hold for you, the one with the least room first. Empty: no limit.' }),
+  stored: z
+    .object({ conversations: z.int().min(0), stored_bytes: z.int().min(0), sandboxes: z.int().min(0) })
+    .meta({ description: 'What is stored of yours, with the sandboxes that starts under way are to get.' }),
+  caps: z.array(capSchema).meta({ description: 'Limits on what is stored that hold for you. A start or a message beyond one gets 429.' }),
   next_start: z
     .object({
       outcome: z.enum(outcomes),
@@ -58,8 +73,16 @@ export interface QuotaSources {
   /** By which quota a start would be refused at once. */
   readonly refused: { readonly rule: QuotaRule; readonly current: number } | undefined;
   readonly conversationIdsIn: (sandboxName: string) => readonly string[];
+  readonly stored: Totals;
+  readonly caps: readonly CapUse[];
   readonly now: number;
 }
+
+const capNames = {
+  maxConversations: 'conversations',
+  maxStoredBytes: 'stored_bytes',
+  maxSandboxes: 'sandboxes',
+} as const satisfies Readonly<Record<CapField, z.output<typeof capSchema>['of']>>;
 
 export const sharedLimit = (
   rule: QuotaRule,
@@ -133,7 +156,7 @@ const limitOf = (rule: QuotaRule, active: number): QuotaRecord['quotas'][number]
 
 /** What an owner may know of the quotas: everything of its own, of others no more than their number. */
 export function quotaRecord(sources: QuotaSources): QuotaRecord {
-  const { owner, group, starts, shared, now, conversationIdsIn } = sources;
+  const { owner, group, starts, shared, stored, caps, now, conversationIdsIn } = sources;
   const limits = [
     ...(group.rule === undefined ? [] : [limitOf(group.rule, group.taken)]),
     ...(shared === undefined ? [] : [limitOf(shared.rule, shared.active)]),
@@ -145,6 +168,8 @@ export function quotaRecord(sources: QuotaSources): QuotaRecord {
     waiting: group.waiting.size + starts,
     paused: group.resumable.size,
     quotas: limits.sort((one, other) => one.limit - one.active - (other.limit - other.active)),
+    stored: { conversations: stored.conversations, stored_bytes: stored.storedBytes, sandboxes: stored.sandboxes },
+    caps: caps.map(({ quotaName, scope, field, limit, current }) => ({ quota: quotaName, scope, of: capNames[field], limit, current })),
     next_start: {
       outcome,
       reason,

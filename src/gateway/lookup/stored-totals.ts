@@ -1,0 +1,186 @@
+import type { Clock, Timer } from '../../kube/clock.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
+import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Caches } from './cache.ts';
+
+/** What an owner, or a namespace, has stored. What is being deleted does not count. */
+export interface Totals {
+  readonly conversations: number;
+  /** Of the conversations. */
+  readonly storedBytes: number;
+  /** Also those that starts under way are to get. */
+  readonly sandboxes: number;
+}
+
+type Kind = 'conversations' | 'sandboxes';
+
+const none: Totals = { conversations: 0, storedBytes: 0, sandboxes: 0 };
+const sum = (one: Totals, other: Totals): Totals => ({
+  conversations: one.conversations + other.conversations,
+  storedBytes: one.storedBytes + other.storedBytes,
+  sandboxes: one.sandboxes + other.sandboxes,
+});
+const negative = ({ conversations, storedBytes, sandboxes }: Totals): Totals => ({
+  conversations: -conversations,
+  storedBytes: -storedBytes,
+  sandboxes: -sandboxes,
+});
+
+/** What is to be stored, and counts already. */
+export interface Reservation {
+  /** Ends it. Safe to call twice. */
+  release(): void;
+  /** Ends it as soon as the cache shows the object, which then counts itself; at the latest after a minute. */
+  releaseWhenShown(kind: Kind, name: string): void;
+}
+
+/** A cache that has not shown an object by then has lost its watch, and lists anew. */
+const maxReservedMs = 60_000;
+
+export interface StoredTotalsOptions {
+  readonly caches: Pick<Caches, Kind>;
+  readonly namespace: string;
+  readonly clock: Clock;
+}
+
+/** How much each owner has stored, kept up to date by every change that the caches see, so that no request has to count. */
+export class StoredTotals {
+  readonly #options: StoredTotalsOptions;
+  readonly #byOwner = new Map<string, Totals>();
+  /** By uid, what each object counts. */
+  readonly #counted = new Map<string, { readonly owner: string; readonly totals: Totals }>();
+  /** By name, the sandboxes that starts are to get, as long as the cache does not show them. */
+  readonly #expected = new Map<string, { readonly owner: string; readonly uid: string }>();
+  readonly #unseen = new Map<string, () => void>();
+  readonly #removers: (() => void)[] = [];
+  #all = none;
+
+  constructor(options: StoredTotalsOptions) {
+    this.#options = options;
+  }
+
+  open(): void {
+    const { conversations, sandboxes } = this.#options.caches;
+    const countConversation = (conversation: CachedConversation) => this.#countConversation(conversation);
+    const countSandbox = (sandbox: Sandbox) => this.#countSandbox(sandbox);
+    this.#removers.push(
+      sandboxes.addHandler({ added: countSandbox, updated: countSandbox, deleted: (sandbox) => this.#count(sandbox, none) }),
+      conversations.addHandler({
+        added: countConversation,
+        updated: countConversation,
+        deleted: (conversation) => {
+          this.#count(conversation, none);
+          this.#expect(conversation, false);
+        },
+      }),
+    );
+  }
+
+  close(): void {
+    for (const remove of this.#removers.splice(0)) remove();
+    for (const release of this.#unseen.values()) release();
+  }
+
+  of(owner: string): Totals {
+    return this.#byOwner.get(owner) ?? none;
+  }
+
+  /** Of all owners. */
+  get all(): Totals {
+    return this.#all;
+  }
+
+  /** How many owners have something. */
+  get size(): number {
+    return this.#byOwner.size;
+  }
+
+  /** Counts what is about to be stored. */
+  reserve(owner: string, growth: Partial<Totals>): Reservation {
+    const totals = { ...none, ...growth };
+    let isOver = false;
+    let timer: Timer | undefined;
+    this.#add(owner, totals);
+    const release = () => {
+      if (isOver) return;
+      isOver = true;
+      timer?.cancel();
+      this.#add(owner, negative(totals));
+    };
+    return {
+      release,
+      releaseWhenShown: (kind, name) => {
+        const { caches, namespace, clock } = this.#options;
+        const key = `${kind}/${name}`;
+        const end = () => {
+          this.#unseen.delete(key);
+          release();
+        };
+        if (isOver || caches[kind].store.get(namespace, name) !== undefined) {
+          release();
+          return;
+        }
+        this.#unseen.set(key, end);
+        timer = clock.after(maxReservedMs, end);
+      },
+    };
+  }
+
+  #countConversation(conversation: CachedConversation): void {
+    const { metadata, spec } = conversation;
+    if (metadata.namespace !== this.#options.namespace) return;
+    const isLive = metadata.deletionTimestamp === undefined;
+    this.#count(conversation, isLive ? { conversations: 1, storedBytes: conversation.storedBytes, sandboxes: 0 } : none);
+    this.#expect(conversation, isLive && spec.sandboxName === undefined && !isStartOver(startStatusOf(conversation)));
+    this.#unseen.get(`conversations/${metadata.name}`)?.();
+  }
+
+  #countSandbox(sandbox: Sandbox): void {
+    const { metadata } = sandbox;
+    if (metadata.namespace !== this.#options.namespace) return;
+    this.#count(sandbox, metadata.deletionTimestamp === undefined ? { ...none, sandboxes: 1 } : none);
+    this.#forget(metadata.name);
+    this.#unseen.get(`sandboxes/${metadata.name}`)?.();
+  }
+
+  /** Whether the conversation is to get a sandbox of its own that the cache does not show yet. */
+  #expect(conversation: CachedConversation, isExpecting: boolean): void {
+    const { metadata, spec } = conversation;
+    const name = ownSandboxName(conversationIdOf(conversation));
+    const isMissing = isExpecting && this.#options.caches.sandboxes.store.get(this.#options.namespace, name) === undefined;
+    const known = this.#expected.get(name);
+    if (isMissing && known === undefined) {
+      this.#expected.set(name, { owner: spec.owner, uid: metadata.uid });
+      this.#add(spec.owner, { ...none, sandboxes: 1 });
+    } else if (!isMissing && known?.uid === metadata.uid) {
+      this.#forget(name);
+    }
+  }
+
+  #forget(expected: string): void {
+    const known = this.#expected.get(expected);
+    if (known === undefined) return;
+    this.#expected.delete(expected);
+    this.#add(known.owner, { ...none, sandboxes: -1 });
+  }
+
+  #count({ metadata: { uid }, spec: { owner } }: CachedConversation | Sandbox, totals: Totals): void {
+    const known = this.#counted.get(uid);
+    if (known !== undefined) this.#add(known.owner, negative(known.totals));
+    if (totals === none) {
+      this.#counted.delete(uid);
+      return;
+    }
+    this.#counted.set(uid, { owner, totals });
+    this.#add(owner, totals);
+  }
+
+  #add(owner: string, totals: Totals): void {
+    this.#all = sum(this.#all, totals);
+    const own = sum(this.of(owner), totals);
+    if (own.conversations === 0 && own.storedBytes === 0 && own.sandboxes === 0) this.#byOwner.delete(owner);
+    else this.#byOwner.set(owner, own);
+  }
+}

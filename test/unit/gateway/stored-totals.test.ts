@@ -1,0 +1,155 @@
+import fc from 'fast-check';
+import type { Cache } from '../../../src/gateway/lookup/cache.ts';
+import { StoredTotals, type Reservation } from '../../../src/gateway/lookup/stored-totals.ts';
+import type { Handler } from '../../../src/kube/reflector.ts';
+import { IndexedStore } from '../../../src/kube/store.ts';
+import {
+  isStartOver,
+  startStatusOf,
+  type Conversation,
+  type ConversationStatus,
+  type StartStatus,
+} from '../../../src/resources/conversation.ts';
+import type { KubeObject } from '../../../src/resources/object.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { aConversation, aSandbox, noon } from '../../support/builders.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
+
+/** A cache whose objects the test sets. */
+class TestCache<T extends KubeObject> implements Cache<T> {
+  readonly store = new IndexedStore<T>();
+  readonly hasSynced = true;
+  readonly #handlers: Handler<T>[] = [];
+
+  addHandler(handler: Handler<T>): () => void {
+    this.#handlers.push(handler);
+    for (const object of this.store.list()) handler.added?.(object);
+    return () => void this.#handlers.splice(this.#handlers.indexOf(handler), 1);
+  }
+
+  set(object: T): void {
+    const old = this.store.get(object.metadata.namespace ?? '', object.metadata.name);
+    this.store.set(object);
+    for (const handler of this.#handlers)
+      if (old === undefined) handler.added?.(object);
+      else handler.updated?.(object, old);
+  }
+
+  delete({ metadata: { namespace = '', name } }: T): void {
+    const old = this.store.delete(namespace, name);
+    for (const handler of this.#handlers) if (old !== undefined) handler.deleted?.(old);
+  }
+}
+
+const namespace = 'default';
+const setUp = () => {
+  const clock = new VirtualClock();
+  const caches = { conversations: new TestCache<CachedConversation>(), sandboxes: new TestCache<Sandbox>() };
+  const totals = new StoredTotals({ caches, namespace, clock });
+  totals.open();
+  return { clock, ...caches, totals };
+};
+const id = (index: number) => String(index).padStart(32, '0');
+const at = (status: StartStatus): ConversationStatus => ({ start: { status, transitions: [] } });
+
+describe('what owners have stored', () => {
+  it('counts what is reserved until the cache shows it, and not twice', () => {
+    const { totals, conversations } = setUp();
+    const conversation = cachedConversation(aConversation({ name: id(1), status: at('READY') }));
+    const { storedBytes } = conversation;
+    totals.reserve('alice', { conversations: 1, storedBytes }).releaseWhenShown('conversations', id(1));
+    expect(totals.of('alice')).toMatchObject({ conversations: 1, storedBytes });
+    conversations.set(conversation);
+    expect(totals.of('alice')).toMatchObject({ conversations: 1, storedBytes });
+    conversations.delete(conversation);
+    expect([totals.size, totals.all]).toEqual([0, { conversations: 0, storedBytes: 0, sandboxes: 0 }]);
+  });
+
+  it('forgets after a minute what no cache has shown', async () => {
+    const { totals, clock } = setUp();
+    totals.reserve('alice', { sandboxes: 1 }).releaseWhenShown('sandboxes', 'sbx');
+    await clock.advance(59_000);
+    expect(totals.of('alice').sandboxes).toBe(1);
+    await clock.advance(1_000);
+    expect([totals.size, clock.timers]).toEqual([0, 0]);
+  });
+
+  const indexes = fc.integer({ min: 0, max: 4 });
+  const owner = fc.constantFrom('alice', 'bob');
+  const step = fc.oneof(
+    fc.record({
+      kind: fc.constant('conversation' as const),
+      index: indexes,
+      owner,
+      title: fc.string(),
+      isStarting: fc.boolean(),
+      deleting: fc.boolean(),
+      joins: fc.boolean(),
+    }),
+    fc.record({ kind: fc.constant('sandbox' as const), index: indexes, owner, deleting: fc.boolean() }),
+    fc.record({ kind: fc.constant('gone' as const), of: fc.constantFrom('conversations' as const, 'sandboxes' as const), index: indexes }),
+    fc.record({ kind: fc.constant('reserve' as const), owner }),
+    fc.record({ kind: fc.constant('release' as const) }),
+  );
+
+  it('is what a count of everything gives, whatever happens', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60, size: 'max' }), (steps) => {
+        const { totals, conversations, sandboxes } = setUp();
+        const reserved: { readonly owner: string; readonly reservation: Reservation }[] = [];
+        for (const each of steps) {
+          if (each.kind === 'conversation') {
+            const conversation = cachedConversation(
+              aConversation({
+                name: id(each.index),
+                // An owner never changes.
+                spec: { owner: each.index % 2 === 0 ? 'alice' : 'bob', title: each.title, ...(each.joins ? { sandboxName: 'other' } : {}) },
+                status: at(each.isStarting ? 'WAITING_FOR_SANDBOX' : 'READY'),
+              }),
+            );
+            const metadata = { ...conversation.metadata, ...(each.deleting ? { deletionTimestamp: noon } : {}) };
+            conversations.set({ ...conversation, metadata });
+          } else if (each.kind === 'sandbox') {
+            sandboxes.set(
+              aSandbox({ name: `sbx-${id(each.index)}`, owner: each.index % 2 === 0 ? 'alice' : 'bob', deleting: each.deleting }),
+            );
+          } else if (each.kind === 'gone') {
+            if (each.of === 'conversations') conversations.delete(cachedConversation(aConversation({ name: id(each.index) })));
+            else sandboxes.delete(aSandbox({ name: `sbx-${id(each.index)}` }));
+          } else if (each.kind === 'reserve') {
+            reserved.push({
+              owner: each.owner,
+              reservation: totals.reserve(each.owner, { conversations: 1, storedBytes: 7, sandboxes: 1 }),
+            });
+          } else {
+            reserved.shift()?.reservation.release();
+          }
+          for (const name of ['alice', 'bob']) {
+            const live = conversations.store
+              .list()
+              .filter(({ metadata, spec }) => spec.owner === name && metadata.deletionTimestamp === undefined);
+            const own = sandboxes.store
+              .list()
+              .filter(({ metadata, spec }) => spec.owner === name && metadata.deletionTimestamp === undefined);
+            const underWay = reserved.filter((one) => one.owner === name).length;
+            expect(totals.of(name).conversations).toBe(live.length + underWay);
+            expect(totals.of(name).storedBytes).toBe(live.reduce((bytes, one) => bytes + one.storedBytes, underWay * 7));
+            const expected = live.filter(
+              (one) =>
+                one.spec.sandboxName === undefined &&
+                !isStartOver(startStatusOf(one)) &&
+                sandboxes.store.get(namespace, `sbx-${one.metadata.name}`) === undefined,
+            ).length;
+            // A sandbox that goes during a start ends that, and until then may count or not.
+            expect(totals.of(name).sandboxes).toBeGreaterThanOrEqual(own.length + underWay);
+            expect(totals.of(name).sandboxes).toBeLessThanOrEqual(own.length + expected + underWay);
+          }
+        }
+        for (const { reservation } of reserved) reservation.release();
+        for (const one of conversations.store.list()) conversations.delete(one);
+        for (const one of sandboxes.store.list()) sandboxes.delete(one);
+        expect([totals.size, totals.all]).toEqual([0, { conversations: 0, storedBytes: 0, sandboxes: 0 }]);
+      }),
+    );
+  });
+});
