@@ -30,6 +30,7 @@ import { Records } from './lookup/records.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import type { GitDirectory } from './git/directory.ts';
 import { typedNames, type GitHosts } from './git/typed-names.ts';
+import { conversations } from '../resources/conversation.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { AddressConnections } from './limits/address-connections.ts';
 import { AgentReads, type AgentReadLimits } from './limits/agent-reads.ts';
@@ -164,12 +165,15 @@ export function createGateway(options: GatewayOptions): Gateway {
     clientAddress,
   });
   const limits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
+  const totals = new StoredTotals({ caches, namespace, clock });
   const currentOwner = new CurrentOwner();
   const client = new FairClient({
     client: options.client,
     owner: () => currentOwner.name,
-    onCall: (owner, { isWrite }) => {
-      if (!isWrite) limits.charge(owner, 'reads', 1);
+    onCall: (owner, { isWrite, plural, name }) => {
+      const bytes = plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : 0;
+      if (isWrite) limits.written(owner, bytes);
+      else limits.read(owner, bytes);
     },
     clock,
   });
@@ -193,7 +197,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     logger,
     metrics,
   });
-  const totals = new StoredTotals({ caches, namespace, clock });
   const records = new Records({ client, namespace, caches });
   const services: Services = {
     client,

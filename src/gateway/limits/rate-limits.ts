@@ -103,6 +103,11 @@ export class RateLimits {
     if (bytes > freeAnswerBytes) this.charge(owner, kind, (bytes - freeAnswerBytes) / bytesPerRequest);
   }
 
+  /** Counts a read of the API server that a request has caused, and a large object as several. */
+  read(owner: string, bytes: number): void {
+    this.charge(owner, 'reads', 1 + Math.floor(bytes / bytesPerRequest));
+  }
+
   /** Counts what is written as several writes where it is large: every replica and the operator read it. */
   written(owner: string, bytes: number): void {
     this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));

@@ -92,6 +92,13 @@ export class StoredTotals {
     return this.#all;
   }
 
+  /** Size of a conversation that the cache shows; else 0. */
+  bytesOf(conversationName: string): number {
+    const { caches, namespace } = this.#options;
+    const uid = caches.conversations.store.get(namespace, conversationName)?.metadata.uid;
+    return (uid === undefined ? undefined : this.#counted.get(uid))?.totals.storedBytes ?? 0;
+  }
+
   /** How many owners have something. */
   get size(): number {
     return this.#byOwner.size;

@@ -63,7 +63,10 @@ describe("one owner's agent that takes connections and answers nothing", () => {
     expect(seen()).toBeLessThanOrEqual(4);
     const answers = await Promise.all(reads);
     const codes = new Set(answers.map(({ status, json }) => `${status} ${(json as { code: string }).code}`));
-    expect([...codes].sort()).toEqual(['503 agent-busy', '504 agent-timeout']);
+    expect(codes).toContain('504 agent-timeout');
+    expect(codes).toContain('503 agent-busy');
+    // Who waited until the first ones had given up.
+    expect([...codes].filter((code) => !code.endsWith('agent-silent'))).toHaveLength(2);
   });
 
   it('is known for it: the next reads are refused at once, until it is worth asking again', async () => {

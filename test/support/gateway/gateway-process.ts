@@ -11,7 +11,7 @@ import { TestGateway } from './test-gateway.ts';
 export interface Begun {
   readonly port: number;
   readonly key: string;
-  /** Of the same owner. */
+  /** Of another owner, whose are the sandbox and the large conversations. */
   readonly otherKey: string;
   readonly sessionKey: string;
 }
@@ -33,12 +33,16 @@ const gateway = await TestGateway.start({
   ...overrides,
 });
 const is = (type: string) => ({ type, status: 'True' as const, reason: type, message: '', lastTransitionTime: '2026-01-01T00:00:00Z' });
+const other = 'mallory';
 const sandbox = await gateway.addSandbox('sbx-1', {
+  owner: other,
   status: { podName: 'pod', podUID: 'pod-1', podIP: '127.0.0.1', agentPort, conditions: [is('Admitted'), is('Ready')] },
 });
 for (let index = 0; index < 100; index++) {
   const content = [{ type: 'text' as const, text: 'x'.repeat(100_000) }];
-  await gateway.addConversation(index.toString(16).padStart(32, '0'), { spec: { initialMessage: { role: 'user', content, run: true } } });
+  await gateway.addConversation(index.toString(16).padStart(32, '0'), {
+    spec: { owner: other, initialMessage: { role: 'user', content, run: true } },
+  });
 }
 
 function stats(): Stats {
@@ -50,7 +54,7 @@ function stats(): Stats {
 
 process.on('message', () => process.send?.(stats()));
 process.on('disconnect', () => void gateway.stop().then(() => process.exit(0)));
-const otherKey = await gateway.issueKey('alice');
+const otherKey = await gateway.issueKey(other);
 process.send?.({
   port: gateway.port,
   key: gateway.alice,
