@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
 export interface Child {
+  readonly pid: number;
   /** The next line that it prints. */
   line(): Promise<string>;
   close(): Promise<void>;
@@ -16,6 +17,7 @@ export function startChild(program: string, args: readonly string[] = []): Child
   });
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   return {
+    pid: child.pid ?? 0,
     line: async () => {
       const next = await lines.next();
       if (next.done === true) throw new Error(`${program} has ended`);

@@ -14,6 +14,8 @@ export interface GatewayProcess {
   /** Seconds of processor that it has used so far. */
   processorSeconds(): number;
   memoryMiB(): number;
+  /** The most that it has had resident so far. */
+  maxMemoryMiB(): number;
   close(): Promise<void>;
 }
 
@@ -32,12 +34,17 @@ const withoutLimits = {
 };
 
 /** `conversation-operator gateway` as it is built, started as its image starts it. Its log goes nowhere, as its collector's pace is not ours. */
-export async function startGateway({ kubeconfig }: ApiServer, env: Readonly<Record<string, string>> = {}): Promise<GatewayProcess> {
+export async function startGateway(
+  { kubeconfig }: ApiServer,
+  env: Readonly<Record<string, string>> = {},
+  { memoryMiB }: { /** As in a container with so much: Node then takes half of it for its heap. */ readonly memoryMiB?: number } = {},
+): Promise<GatewayProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'bench-gateway-'));
   const masterKeyFile = join(folder, 'master-key');
   writeFileSync(masterKeyFile, masterKey);
   const profile = process.env['PROFILE'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${process.env['PROFILE']}`];
-  const child = spawn(process.execPath, ['--max-semi-space-size=4', ...profile, program, 'gateway'], {
+  const heap = memoryMiB === undefined ? [] : [`--max-old-space-size=${memoryMiB / 2}`];
+  const child = spawn(process.execPath, ['--max-semi-space-size=4', ...heap, ...profile, program, 'gateway'], {
     env: {
       PATH: process.env['PATH'],
       HOME: folder,
@@ -73,6 +80,7 @@ export async function startGateway({ kubeconfig }: ApiServer, env: Readonly<Reco
       return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
     },
     memoryMiB: () => Number(/VmRSS:\s+(\d+)/.exec(fileOf('status'))?.[1]) / 1024,
+    maxMemoryMiB: () => Number(/VmHWM:\s+(\d+)/.exec(fileOf('status'))?.[1]) / 1024,
     close: async () => {
       const exited = once(child, 'exit');
       if (child.exitCode === null && child.kill('SIGTERM')) await exited;

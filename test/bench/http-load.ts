@@ -15,6 +15,10 @@ export interface LoadOptions {
   readonly request: string | ((turn: number) => string);
   readonly connections: number;
   readonly durationMs: number;
+  /** Gets the head of each answer that is not good; by default the first of them ends the load with an error. */
+  readonly onRefusal?: (head: string) => void;
+  /** Between an answer and the next request on its connection; 0 by default. */
+  readonly pauseMs?: number;
 }
 
 const headEnd = '\r\n\r\n';
@@ -59,7 +63,7 @@ export class AnswerReader {
  * Sends requests over so many connections, each after the answer to the one before. No more than that: what a full HTTP client does for
  * each request would take the half of two cores that the product should have.
  */
-export async function load({ port, request, connections, durationMs }: LoadOptions): Promise<Load> {
+export async function load({ port, request, connections, durationMs, onRefusal, pauseMs = 0 }: LoadOptions): Promise<Load> {
   const latencies: number[] = [];
   const textOf = typeof request === 'string' ? () => request : request;
   let turn = 0;
@@ -79,9 +83,12 @@ export async function load({ port, request, connections, durationMs }: LoadOptio
         if (!reader.read(chunk)) return;
         const nowMs = performance.now();
         if (reader.status.startsWith('2')) latencies.push(nowMs - sentMs);
-        else reject(new Error(reader.head));
-        if (nowMs - began < durationMs) send();
-        else socket.end(() => resolve());
+        else if (onRefusal === undefined) reject(new Error(reader.head));
+        else onRefusal(reader.head);
+        if (nowMs - began < durationMs) {
+          if (pauseMs === 0) send();
+          else setTimeout(send, pauseMs);
+        } else socket.end(() => resolve());
       });
       socket.on('error', reject);
       socket.once('close', () => resolve());

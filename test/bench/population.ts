@@ -32,12 +32,12 @@ export const addTemplate = (client: HttpKubeClient) =>
   });
 
 /** A sandbox that runs, with its agent at this address. */
-export async function addSandbox(client: HttpKubeClient, name: string, podIP: string, agentPort: number): Promise<Sandbox> {
+export async function addSandbox(client: HttpKubeClient, name: string, podIP: string, agentPort: number, whose = owner): Promise<Sandbox> {
   await client.create(sandboxes, {
     apiVersion,
     kind: 'Sandbox',
     metadata: { namespace, name },
-    spec: { owner, templateName: 'default', replicas: 1 },
+    spec: { owner: whose, templateName: 'default', replicas: 1 },
   });
   const status = {
     phase: 'RUNNING' as const,
