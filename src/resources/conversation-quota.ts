@@ -44,7 +44,7 @@ export const conversationQuotaSpecSchema = z
       .optional()
       .meta({
         description:
-          'Maximum total size of the stored Conversations in bytes, each as JSON in UTF-8, with its messages, tags and status. Counts like maxConversations. ' +
+          'Maximum total size of the stored Conversations in bytes: metadata and spec of each as JSON in UTF-8, with all messages. Counts like maxConversations. ' +
           'Absent: no limit. A message or an update that would exceed the limit is refused as well.',
       }),
     maxSandboxes: z.int().min(0).max(10_000_000).optional().meta({

@@ -3,13 +3,8 @@ import type { Cache } from '../../../src/gateway/lookup/cache.ts';
 import { StoredTotals, type Reservation } from '../../../src/gateway/lookup/stored-totals.ts';
 import type { Handler } from '../../../src/kube/reflector.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
-import {
-  isStartOver,
-  startStatusOf,
-  type Conversation,
-  type ConversationStatus,
-  type StartStatus,
-} from '../../../src/resources/conversation.ts';
+import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
+import { isStartOver, startStatusOf, type ConversationStatus, type StartStatus } from '../../../src/resources/conversation.ts';
 import type { KubeObject } from '../../../src/resources/object.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, noon } from '../../support/builders.ts';
