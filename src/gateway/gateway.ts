@@ -170,11 +170,14 @@ export function createGateway(options: GatewayOptions): Gateway {
   const client = new FairClient({
     client: options.client,
     owner: () => currentOwner.name,
-    onCall: (owner, { isWrite, plural, name }) => {
-      const bytes = plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : 0;
-      if (isWrite) limits.written(owner, bytes);
-      else limits.read(owner, bytes);
+    onCall: (owner, { isWrite, plural, name, textLength = 0 }) => {
+      const bytes = plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : textLength;
+      // What is created has come in a body, which counts already.
+      if (!isWrite) limits.read(owner, bytes);
+      else if (name !== undefined) limits.written(owner, bytes);
+      return bytes;
     },
+    turns,
     clock,
   });
   const agents = new AgentAccess({

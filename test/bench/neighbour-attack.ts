@@ -106,7 +106,9 @@ function run(name: string, { request, isDeaf }: Kind, index: number): void {
 }
 
 let index = 0;
-for (const [name, kind] of Object.entries(kinds)) for (let each = 0; each < kind.connections; each++) run(name, kind, (index += 1));
+/** ATTACK=starts: only what has this in its name. */
+const wanted = Object.entries(kinds).filter(([name]) => name.includes(process.env['ATTACK'] ?? ''));
+for (const [name, kind] of wanted) for (let each = 0; each < kind.connections; each++) run(name, kind, (index += 1));
 setInterval(() => {
   process.stdout.write(`${JSON.stringify(Object.fromEntries(answered))}\n`);
 }, 1000);

@@ -22,11 +22,13 @@ const pathOf = (levels: readonly Level[]): string =>
 // eslint-disable-next-line no-control-regex -- these are what must not be shown
 const shown = (name: string): string => name.slice(0, maxShownLength).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
-/** Where the string that begins at `start` ends: behind its closing quote. */
+/** Where the string that begins at `start` ends: behind the first quote that an even number of backslashes stands before. */
 function endOfString(text: string, start: number): number {
-  let at = start + 1;
-  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-  return at + 1;
+  for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
+    let slashes = 0;
+    while (text[quote - 1 - slashes] === '\\') slashes += 1;
+    if (slashes % 2 === 0) return quote + 1;
+  }
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Express, ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Express, ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
 import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Authenticator, Principal } from '../auth/authenticate.ts';
@@ -58,7 +58,7 @@ export function addRoutes(app: Express, options: RouterOptions): void {
   app.use(() => {
     throw new ProblemError('route-not-found', 'There is no such endpoint. See /openapi.json.');
   });
-  app.use(answerProblem(options.logger));
+  app.use(answerProblem(options));
 }
 
 const kindOf = ({ method }: Route): RequestKind => (method === 'get' ? 'reads' : 'writes');
@@ -75,12 +75,7 @@ const admit =
       const owner = ownerOf(route, request, response, options);
       response.locals.owner = owner;
       options.connections.attribute(request.socket, owner);
-      try {
-        for (const [name, value] of Object.entries(options.limits.request(owner, kind))) response.setHeader(name, value);
-      } catch (error) {
-        refuseLater(owner, error, response, next, options);
-        return;
-      }
+      for (const [name, value] of Object.entries(options.limits.request(owner, kind))) response.setHeader(name, value);
       response.locals.leave = options.load.enter(owner, kind);
     }
     next();
@@ -96,14 +91,6 @@ function ownerOf(route: Route, request: Request, response: Response, options: Ro
   response.locals.principal = principal;
   options.keyUse.seen(principal.keyName);
   return principal.owner;
-}
-
-/** An owner that goes on asking at full speed gets its refusals more slowly, so that refusing takes no more than serving. */
-function refuseLater(owner: string, error: unknown, response: Response, next: NextFunction, { limits, clock }: RouterOptions): void {
-  const delayMs = limits.refusalDelayMs(owner);
-  if (delayMs === 0) throw error;
-  const timer = clock.after(delayMs, () => next(error));
-  response.once('close', () => timer.cancel());
 }
 
 /** Throws 401, or 429 after too many of these. */
@@ -125,7 +112,7 @@ function bodyBytesOf(request: Request): number {
 
 /** Reads the body once there is room for it. Until then the client's connection is not read. */
 const takeBody =
-  ({ bodies, limits }: RouterOptions): RequestHandler =>
+  ({ bodies, limits, turns }: RouterOptions): RequestHandler =>
   async (request, response, next) => {
     const { owner, leave } = response.locals;
     if (hasBody(request) && owner !== undefined) {
@@ -139,6 +126,7 @@ const takeBody =
       if (gone.signal.aborted) response.locals.leave();
       const body = await readBody(request);
       limits.written(owner, body.length);
+      turns.chargeBytes(owner, body.length);
       request.body = body;
     }
     next();
@@ -148,17 +136,21 @@ const answer =
   (route: Route, { turns, currentOwner, waiting, limits, clientAddress }: RouterOptions): RequestHandler =>
   async (request, response) => {
     const { principal, owner } = response.locals;
-    const handle = () => {
-      if (Buffer.isBuffer(request.body)) request.body = jsonOf(request.body);
-      return route.handle({ principal, query: queryOf(request.originalUrl), request, response });
-    };
+    const handle = () => route.handle({ principal, query: queryOf(request.originalUrl), request, response });
+    // Apart from the rest, so that others have a turn in between: a large body takes several milliseconds.
+    if (owner !== undefined && Buffer.isBuffer(request.body)) {
+      const body = request.body;
+      request.body = await turns.run(owner, () => jsonOf(body));
+    }
     const result = await (owner === undefined ? handle() : turns.run(owner, () => currentOwner.run(owner, handle)));
     // A stream that goes on is no work any more.
     response.locals.leave?.();
     if (result === undefined) return;
     const bytes = owner === undefined ? send(response, result) : turns.now(owner, () => send(response, result));
     waiting.add(response, owner ?? clientAddress(request), () => request.socket.destroy());
-    if (owner !== undefined) limits.answered(owner, kindOf(route), bytes);
+    if (owner === undefined) return;
+    limits.answered(owner, kindOf(route), bytes);
+    turns.chargeBytes(owner, bytes);
   };
 
 /** Returns the length in bytes. */
@@ -178,11 +170,11 @@ const refuseMethod =
   };
 
 const answerProblem =
-  (logger: Logger): ErrorRequestHandler =>
+  ({ logger, limits, clock }: RouterOptions): ErrorRequestHandler =>
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- express knows an error handler by its four parameters
   (error: unknown, _request, response, _next) => {
     const problem = toProblem(error);
-    const { requestId, route } = response.locals;
+    const { requestId, route, owner, leave } = response.locals;
     response.locals.problem = problem.code;
     if (problem.status >= 500) {
       logger[problem.status === 500 ? 'error' : 'warn']('Request failed', { requestId, operation: route?.operationId, error });
@@ -191,5 +183,16 @@ const answerProblem =
       response.destroy();
       return;
     }
-    sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
+    const send = () => void sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
+    // An owner that goes on asking at full speed gets its refusals more slowly, so that refusing takes no more than serving.
+    const delayMs = owner !== undefined && isRefusal(problem) ? limits.refusalDelayMs(owner) : 0;
+    if (delayMs === 0) {
+      send();
+      return;
+    }
+    leave?.();
+    const timer = clock.after(delayMs, send);
+    response.once('close', () => timer.cancel());
   };
+
+const isRefusal = ({ status }: ProblemError): boolean => status === 429 || status === 503;

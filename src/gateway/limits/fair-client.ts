@@ -13,6 +13,7 @@ import type { Clock } from '../../kube/clock.ts';
 import type { KubeObject, NewObject, ResourceDefinition } from '../../resources/object.ts';
 import { shareProblem } from './share-problem.ts';
 import { Shares } from '../../kube/shares.ts';
+import type { Turns } from './turns.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
 
@@ -20,11 +21,20 @@ export interface FairClientOptions {
   readonly client: KubeClient;
   /** Whose request a call is made for; undefined for what the gateway does by itself, which does not wait. */
   readonly owner: () => string | undefined;
-  /** Called before each call that an owner causes. */
-  readonly onCall: (owner: string, call: { readonly isWrite: boolean; readonly plural: string; readonly name: string | undefined }) => void;
+  /** Called before each call that an owner causes. Returns the size of the object that it is about, in bytes; 0 where that is not known. */
+  readonly onCall: (owner: string, call: OwnersCall) => number;
+  readonly turns: Pick<Turns, 'run' | 'chargeBytes'>;
   readonly clock: Clock;
   /** What differs from the defaults. */
   readonly limits?: Partial<FairClientLimits>;
+}
+
+export interface OwnersCall {
+  readonly isWrite: boolean;
+  readonly plural: string;
+  readonly name: string | undefined;
+  /** Length of all texts in what is to be created. */
+  readonly textLength?: number;
 }
 
 export interface FairClientLimits {
@@ -37,6 +47,11 @@ export interface FairClientLimits {
   readonly maxWaitingPerOwner: number;
 }
 
+/** A call about an object takes one place, and another one for each so many bytes of it: that takes as much longer. */
+const bytesPerPlace = 256 * 1024;
+/** What an answer costs in any case, as so many bytes would. */
+const smallAnswerBytes = 32 * 1024;
+
 /** The total is less than the transport's connections, so that what the gateway does by itself finds one. */
 const defaultLimits: FairClientLimits = { total: 12, perOwner: 6, maxWaitMs: 10_000, maxWaiting: 4096, maxWaitingPerOwner: 1024 };
 
@@ -48,13 +63,17 @@ export class FairClient implements KubeClient {
   readonly #client: KubeClient;
   readonly #owner: FairClientOptions['owner'];
   readonly #onCall: FairClientOptions['onCall'];
+  readonly #turns: FairClientOptions['turns'];
+  readonly #perOwner: number;
   readonly #shares: Shares;
 
-  constructor({ client, owner, onCall, clock, limits }: FairClientOptions) {
+  constructor({ client, owner, onCall, turns, clock, limits }: FairClientOptions) {
     const { total, perOwner, maxWaitMs, maxWaiting, maxWaitingPerOwner } = { ...defaultLimits, ...limits };
     this.#client = client;
     this.#owner = owner;
     this.#onCall = onCall;
+    this.#turns = turns;
+    this.#perOwner = perOwner;
     this.#shares = new Shares({
       ...{ total, perOwner },
       refuse: (bound) => shareProblem(bound, 'calls to the API server'),
@@ -63,11 +82,13 @@ export class FairClient implements KubeClient {
   }
 
   get<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options?: CallOptions): Promise<T> {
-    return this.#call(false, resource, name, options, () => this.#client.get(resource, namespace, name, options));
+    return this.#call({ isWrite: false, plural: resource.plural, name }, options, () =>
+      this.#client.get(resource, namespace, name, options),
+    );
   }
 
   list<T extends KubeObject>(resource: Resource<T>, options?: ListOptions & CallOptions): Promise<ListResult<T>> {
-    return this.#call(false, resource, undefined, options, () => this.#client.list(resource, options));
+    return this.#call({ isWrite: false, plural: resource.plural, name: undefined }, options, () => this.#client.list(resource, options));
   }
 
   listMapped<T extends KubeObject, R>(
@@ -75,7 +96,9 @@ export class FairClient implements KubeClient {
     map: (object: T) => R | undefined,
     options?: ListOptions & CallOptions,
   ): Promise<ListResult<R>> {
-    return this.#call(false, resource, undefined, options, () => this.#client.listMapped(resource, map, options));
+    return this.#call({ isWrite: false, plural: resource.plural, name: undefined }, options, () =>
+      this.#client.listMapped(resource, map, options),
+    );
   }
 
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
@@ -83,15 +106,21 @@ export class FairClient implements KubeClient {
   }
 
   create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options?: CallOptions): Promise<T> {
-    return this.#call(true, resource, undefined, options, () => this.#client.create(resource, object, options));
+    return this.#call({ isWrite: true, plural: resource.plural, name: undefined, textLength: textLengthOf(object) }, options, () =>
+      this.#client.create(resource, object, options),
+    );
   }
 
   update<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options?: CallOptions): Promise<T> {
-    return this.#call(true, resource, object.metadata.name, options, () => this.#client.update(resource, object, options));
+    return this.#call({ isWrite: true, plural: resource.plural, name: object.metadata.name }, options, () =>
+      this.#client.update(resource, object, options),
+    );
   }
 
   updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options?: CallOptions): Promise<T> {
-    return this.#call(true, resource, object.metadata.name, options, () => this.#client.updateStatus(resource, object, options));
+    return this.#call({ isWrite: true, plural: resource.plural, name: object.metadata.name }, options, () =>
+      this.#client.updateStatus(resource, object, options),
+    );
   }
 
   mergePatch<T extends KubeObject>(
@@ -101,11 +130,15 @@ export class FairClient implements KubeClient {
     patch: object,
     options?: CallOptions & { readonly subresource?: Subresource },
   ): Promise<T> {
-    return this.#call(true, resource, name, options, () => this.#client.mergePatch(resource, namespace, name, patch, options));
+    return this.#call({ isWrite: true, plural: resource.plural, name }, options, () =>
+      this.#client.mergePatch(resource, namespace, name, patch, options),
+    );
   }
 
   delete<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options?: DeleteOptions): Promise<void> {
-    return this.#call(true, resource, undefined, options, () => this.#client.delete(resource, namespace, name, options));
+    return this.#call({ isWrite: true, plural: resource.plural, name: undefined }, options, () =>
+      this.#client.delete(resource, namespace, name, options),
+    );
   }
 
   createSubresource<T extends KubeObject>(
@@ -116,26 +149,32 @@ export class FairClient implements KubeClient {
     body: object,
     options?: CallOptions,
   ): Promise<void> {
-    return this.#call(true, resource, name, options, () =>
+    return this.#call({ isWrite: true, plural: resource.plural, name }, options, () =>
       this.#client.createSubresource(resource, namespace, name, subresource, body, options),
     );
   }
 
-  async #call<T extends KubeObject, R>(
-    isWrite: boolean,
-    { plural }: Resource<T>,
-    name: string | undefined,
-    options: CallOptions | undefined,
-    call: () => Promise<R>,
-  ): Promise<R> {
+  async #call<R>(about: OwnersCall, options: CallOptions | undefined, call: () => Promise<R>): Promise<R> {
     const owner = this.#owner();
     if (owner === undefined) return call();
-    this.#onCall(owner, { isWrite, plural, name });
-    const release = await this.#shares.wait({ owner }, { signal: options?.signal });
+    const bytes = this.#onCall(owner, about);
+    const units = Math.min(this.#perOwner, 1 + Math.floor(bytes / bytesPerPlace));
+    const release = await this.#shares.wait({ owner }, { units, signal: options?.signal });
     try {
-      return await call();
+      return await this.#turns.run(owner, call);
     } finally {
       release();
+      // The answer has the object again.
+      this.#turns.chargeBytes(owner, smallAnswerBytes + 2 * bytes);
     }
   }
+}
+
+/** Length of all texts in a value, in characters. */
+function textLengthOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (typeof value !== 'object' || value === null) return 0;
+  let length = 0;
+  for (const part of Object.values(value)) length += textLengthOf(part);
+  return length;
 }

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../kube/clock.ts';
+import { LruMap } from '../../kube/lru-map.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { RequestKind } from './rate-limits.ts';
@@ -26,11 +27,12 @@ const socketsInOneGo = 1024;
 const writesShare = 0.75;
 const ownersShare = 0.25;
 /**
- * Once writes take so long on average, because those before them fill the API server, only so many are let in at once: it is kept as
- * busy by few as by many, and each of few is done in time.
+ * Once an owner's writes take so long on average, because those before them wait for the API server, only so many of that owner are let in
+ * at once: it is kept as busy by few as by many, and each of few is done in time.
  */
 const slowWriteMs = 1000;
-const writesWhileSlow = 64;
+const writesWhileSlow = 16;
+const maxSlowOwners = 10_000;
 /** How much one write counts in that average. */
 const smoothing = 0.05;
 /** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
@@ -49,7 +51,8 @@ export class LoadGuard {
   #timer: Timer | undefined;
   #dueMs = Infinity;
   #sinceTimer = 0;
-  #writeMs = 0;
+  /** How long the writes of owners take on average, in milliseconds. */
+  readonly #writeMs = new LruMap<string, number>(maxSlowOwners);
 
   constructor({ load, clock, metrics }: { load: LoadOptions; clock: Clock; metrics: Metrics }) {
     this.#clock = clock;
@@ -102,7 +105,7 @@ export class LoadGuard {
     const isWrite = kind === 'writes';
     this.#sinceTimer += 1;
     if (this.#hasTooMuch(kind)) throw this.#refuse(kind);
-    if (isWrite && this.#areWritesSlow && this.#writes.of(owner) >= writesWhileSlow * ownersShare) throw shareProblem('owner', 'writes');
+    if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= writesWhileSlow) throw shareProblem('owner', 'writes');
     const leave = this.#requests.take({ owner });
     if (!isWrite) return leave;
     let endWrite: () => void;
@@ -119,7 +122,8 @@ export class LoadGuard {
       isOver = true;
       leave();
       endWrite();
-      this.#writeMs += smoothing * (this.#clock.monotonic() - beganMs - this.#writeMs);
+      const averageMs = this.#writeMs.get(owner) ?? 0;
+      this.#writeMs.set(owner, averageMs + smoothing * (this.#clock.monotonic() - beganMs - averageMs));
     };
   }
 
@@ -127,8 +131,7 @@ export class LoadGuard {
     const isWrite = kind === 'writes';
     const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
     const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
-    const isFull = this.underWay >= room || (isWrite && this.#areWritesSlow && this.#writes.inUse >= writesWhileSlow);
-    return isFull || this.#isStarved || this.delayMs > patience;
+    return this.underWay >= room || this.#isStarved || this.delayMs > patience;
   }
 
   #refuse(kind: RequestKind): ProblemError {
@@ -143,7 +146,7 @@ export class LoadGuard {
     return this.#sinceTimer > socketsInOneGo && this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs;
   }
 
-  get #areWritesSlow(): boolean {
-    return this.#maxUnderWay !== Infinity && this.#writeMs > slowWriteMs;
+  #areWritesSlow(owner: string): boolean {
+    return this.#maxUnderWay !== Infinity && (this.#writeMs.get(owner) ?? 0) > slowWriteMs;
   }
 }

@@ -32,7 +32,7 @@ const bytesPerRequest = 32 * 1024;
 /** Bytes of a body, or of a stored object that is written again, that count as one more write. */
 const bytesPerWrite = 64 * 1024;
 /** Delay between refusals of one owner beyond the first ones: a client that asks again at once costs more than its requests are worth. */
-const refusalMs = 2;
+const refusalMs = 4;
 const undelayedMs = 400;
 const maxRefusalDelayMs = 2_000;
 

@@ -1,7 +1,8 @@
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock, Timer } from '../../kube/clock.ts';
+import { LoopMeter } from './loop-meter.ts';
 
 export interface TurnsOptions {
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Pick<Clock, 'monotonic' | 'after'>;
   /** Calls back once the event loop has seen what else there is to do; `setImmediate` by default. */
   readonly yieldLoop?: (callback: () => void) => void;
 }
@@ -9,9 +10,12 @@ export interface TurnsOptions {
 /** Work that may be done in one go, in milliseconds, before what has come meanwhile is looked at. */
 const sliceMs = 4;
 /** What a piece of work counts at least: around what is measured stands as much again. */
-const minCostMs = 0.1;
+const minCostMs = 0.2;
+/** What a mebibyte costs beside what is measured, with the garbage collection that follows. */
+const msPerMebibyte = 8;
 
 interface Account {
+  readonly owner: string;
   /** The virtual time at which the owner's next piece of work is due. */
   dueMs: number;
   readonly waiting: (() => void)[];
@@ -23,18 +27,21 @@ interface Account {
  * first, so that one whose requests cost much waits for itself.
  */
 export class Turns {
-  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #clock: TurnsOptions['clock'];
   readonly #yieldLoop: (callback: () => void) => void;
+  readonly #meter: LoopMeter;
   /** Owners that wait, and those that have had more time than the others so far. */
   readonly #accounts = new Map<string, Account>();
   #virtualMs = 0;
   #usedMs = 0;
   #waiting = 0;
   #isYielding = false;
+  #timer: Timer | undefined;
 
   constructor({ clock, yieldLoop = setImmediate }: TurnsOptions) {
     this.#clock = clock;
     this.#yieldLoop = yieldLoop;
+    this.#meter = new LoopMeter(clock);
   }
 
   /** How many pieces of work wait. */
@@ -49,12 +56,17 @@ export class Turns {
 
   /** Does the work when it is the owner's turn, at once where nothing waits. Measured is what it does before it first waits itself. */
   run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
-    if (this.#waiting === 0 && this.#usedMs < sliceMs) return this.#measured(owner, work);
+    if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0) return this.#measured(owner, work);
     return new Promise((resolve) => {
       this.#accountOf(owner).waiting.push(() => resolve(this.#measured(owner, work)));
       this.#waiting += 1;
       this.#yield();
     });
+  }
+
+  /** Counts bytes that are read, written or made for an owner: to collect that memory takes time later, which is not measured. */
+  chargeBytes(owner: string, bytes: number): void {
+    this.#charge(owner, (bytes / 1_048_576) * msPerMebibyte);
   }
 
   /** Does the work at once all the same, and counts it. */
@@ -67,19 +79,20 @@ export class Turns {
     }
   }
 
-  async #measured<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
-    return await this.now(owner, work);
-  }
-
   #charge(owner: string, costMs: number): void {
     this.#accountOf(owner).dueMs += costMs;
+    this.#meter.use(owner, costMs);
     this.#usedMs += costMs;
     this.#yield();
   }
 
+  async #measured<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
+    return await this.now(owner, work);
+  }
+
   #accountOf(owner: string): Account {
     const known = this.#accounts.get(owner);
-    const account = known ?? { dueMs: this.#virtualMs, waiting: [] };
+    const account = known ?? { owner, dueMs: this.#virtualMs, waiting: [] };
     if (known === undefined) this.#accounts.set(owner, account);
     // Time that an owner has not used is not saved up.
     else if (account.waiting.length === 0) account.dueMs = Math.max(account.dueMs, this.#virtualMs);
@@ -89,6 +102,7 @@ export class Turns {
   #yield(): void {
     if (this.#isYielding) return;
     this.#isYielding = true;
+    this.#timer?.cancel();
     this.#yieldLoop(() => {
       this.#isYielding = false;
       this.#usedMs = 0;
@@ -105,15 +119,23 @@ export class Turns {
       return;
     }
     let first: Account | undefined;
+    let waitMs = Infinity;
     for (const account of this.#accounts.values()) {
-      if (account.waiting.length > 0 && (first === undefined || account.dueMs < first.dueMs)) first = account;
+      if (account.waiting.length === 0 || (first !== undefined && account.dueMs >= first.dueMs)) continue;
+      const ownMs = this.#meter.waitMs(account.owner);
+      if (ownMs === 0) first = account;
+      else waitMs = Math.min(waitMs, ownMs);
     }
     const begin = first?.waiting.shift();
-    if (first === undefined || begin === undefined) return;
+    if (first === undefined || begin === undefined) {
+      this.#timer = this.#clock.after(waitMs, () => this.#yield());
+      return;
+    }
     this.#waiting -= 1;
     this.#virtualMs = Math.max(this.#virtualMs, first.dueMs);
-    for (const [owner, { dueMs, waiting }] of this.#accounts)
+    for (const { owner, dueMs, waiting } of this.#accounts.values()) {
       if (waiting.length === 0 && dueMs <= this.#virtualMs) this.#accounts.delete(owner);
+    }
     begin();
     this.#yield();
   }

@@ -50,20 +50,24 @@ describe('the guard against overload', () => {
     expect(guard.underWay).toBe(0);
   });
 
-  it('lets few writes in at once while they are slow, and as many as ever once they are quick', async () => {
+  it('lets few writes of an owner in at once while they are slow, and as many as ever once they are quick', async () => {
     const clock = new VirtualClock();
     const guard = new LoadGuard({ load: { maxUnderWay: 2000 }, clock, metrics });
-    const enter = (count: number) => Array.from({ length: count }, () => guard.enter(someone(), 'writes'));
+    const enter = (count: number) => Array.from({ length: count }, () => guard.enter('alice', 'writes'));
     const take = async (leave: readonly (() => void)[], milliseconds: number) => {
       await clock.advance(milliseconds);
       for (const end of leave) end();
     };
     await take(enter(100), 900);
     await take(enter(100), 3000);
-    const few = enter(64);
-    expect(refusalOf(() => guard.enter(someone(), 'writes'))).toBe('503 overloaded 2');
-    guard.enter(someone(), 'reads')();
+    const few = enter(16);
+    expect(refusalOf(() => guard.enter('alice', 'writes'))).toBe('429 share-exceeded 1');
+    guard.enter('alice', 'reads')();
+    guard.enter('bob', 'writes')();
     await take(few, 100);
+    await take(enter(16), 100);
+    await take(enter(16), 100);
+    await take(enter(16), 100);
     await take(enter(100), 100);
     expect(guard.underWay).toBe(0);
   });

@@ -30,15 +30,15 @@ describe('the rate limits of an owner', () => {
     expect([allowed(limits, 'bob', 'writes'), allowed(limits, 'bob', 'reads')]).toEqual([200, 200]);
   });
 
-  it('are refused more slowly to an owner that goes on asking, at no more than 500 a second, and to nobody else', async () => {
+  it('are refused more slowly to an owner that goes on asking, at no more than 250 a second, and to nobody else', async () => {
     const { clock, limits } = setUp();
-    const delays = Array.from({ length: 700 }, () => limits.refusalDelayMs('alice'));
-    expect(delays.slice(0, 200)).toEqual(Array.from({ length: 200 }, () => 0));
-    expect(delays[299]).toBe(200);
-    expect(delays[699]).toBe(1000);
+    const delays = Array.from({ length: 350 }, () => limits.refusalDelayMs('alice'));
+    expect(delays.slice(0, 100)).toEqual(Array.from({ length: 100 }, () => 0));
+    expect(delays[149]).toBe(200);
+    expect(delays[349]).toBe(1000);
     expect(limits.refusalDelayMs('bob')).toBe(0);
     for (let more = 0; more < 2000; more++) limits.refusalDelayMs('alice');
-    expect(limits.refusalDelayMs('alice')).toBeLessThanOrEqual(2002);
+    expect(limits.refusalDelayMs('alice')).toBeLessThanOrEqual(2004);
     await clock.advance(3000);
     expect(limits.refusalDelayMs('alice')).toBe(0);
   });

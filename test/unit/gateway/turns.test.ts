@@ -1,11 +1,21 @@
 import fc from 'fast-check';
 import { Turns } from '../../../src/gateway/limits/turns.ts';
 
-/** An event loop whose time passes by work alone. */
+/** An event loop whose time passes by work, and where there is none, up to the next timer. */
 class Loop {
   ms = 0;
   readonly #due: (() => void)[] = [];
-  readonly turns = new Turns({ clock: { monotonic: () => this.ms }, yieldLoop: (callback) => void this.#due.push(callback) });
+  readonly #timers = new Map<() => void, number>();
+  readonly turns = new Turns({
+    clock: {
+      monotonic: () => this.ms,
+      after: (delayMs, callback) => {
+        this.#timers.set(callback, this.ms + delayMs);
+        return { cancel: () => void this.#timers.delete(callback) };
+      },
+    },
+    yieldLoop: (callback) => void this.#due.push(callback),
+  });
   readonly order: string[] = [];
 
   /** Work of an owner that takes so long. Resolves to when it was done. */
@@ -19,10 +29,21 @@ class Loop {
 
   /** Everything that waits so far, and what follows from it; stops after so many goes. */
   async drain(goes = Infinity): Promise<void> {
-    for (let go = 0; this.#due.length > 0 && go < goes; go++) {
-      this.#due.shift()?.();
+    for (let go = 0; go < goes; go++) {
+      const next = this.#due.shift() ?? this.#nextTimer();
+      if (next === undefined) return;
+      next();
       await new Promise((resolve) => setImmediate(resolve));
     }
+  }
+
+  #nextTimer(): (() => void) | undefined {
+    const [first] = [...this.#timers].sort(([, one], [, other]) => one - other);
+    if (first === undefined) return undefined;
+    const [callback, at] = first;
+    this.#timers.delete(callback);
+    this.ms = Math.max(this.ms, at);
+    return callback;
   }
 }
 
@@ -44,6 +65,28 @@ describe('turns on the event loop', () => {
     const quick = loop.work('bob', 1);
     await loop.drain();
     expect(await quick).toBeLessThanOrEqual(before + 31);
+    await Promise.all(costly);
+    expect([loop.turns.waiting, loop.turns.size]).toEqual([0, 0]);
+  });
+
+  it('are a third of the time for one owner while another one is there, and all of it where none is', async () => {
+    const loop = new Loop();
+    const costly = Array.from({ length: 100 }, () => loop.work('alice', 10));
+    await loop.drain(20);
+    const [alone] = [loop.ms];
+    expect(alone).toBeLessThanOrEqual(21 * 10);
+    let [used, began] = [0, loop.ms];
+    for (let count = 0; count < 30; count++) {
+      const before = loop.order.length;
+      const bobs = loop.work('bob', 1);
+      const until = loop.ms + 20;
+      while (loop.ms < until && loop.turns.waiting > 0) await loop.drain(1);
+      await bobs;
+      used += loop.order.slice(before).filter((owner) => owner === 'alice').length * 10;
+      if (count === 4) [used, began] = [0, loop.ms];
+    }
+    expect(used / (loop.ms - began)).toBeLessThan(0.45);
+    await loop.drain();
     await Promise.all(costly);
     expect([loop.turns.waiting, loop.turns.size]).toEqual([0, 0]);
   });

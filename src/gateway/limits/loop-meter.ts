@@ -1,0 +1,61 @@
+import type { Clock } from '../../kube/clock.ts';
+import { LruMap } from '../../kube/lru-map.ts';
+
+/** The part of the event loop's time that one owner may use while others use it too. */
+const ownersShare = 1 / 5;
+/** How much of that an owner may use at once, and how much more it may have used before; in milliseconds. */
+const burstMs = 50;
+const maxDebtMs = 200;
+/** For how long an owner counts as using the event loop. */
+const activeMs = 1_000;
+const maxOwners = 10_000;
+
+interface Level {
+  leftMs: number;
+  at: number;
+}
+
+/**
+ * How much of the event loop's time each owner has used lately. What one owner uses, another one may have to wait for, even where the loop
+ * is not full: pieces of work can't be interrupted. So while others are there, no owner uses more than a part of it.
+ */
+export class LoopMeter {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #levels = new LruMap<string, Level>(maxOwners);
+  /** The owner that has used it last, and since when no other one has. */
+  #last = { owner: '', at: -Infinity };
+  #otherAt = -Infinity;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  use(owner: string, costMs: number): void {
+    const now = this.#clock.monotonic();
+    if (this.#last.owner !== owner) this.#otherAt = this.#last.at;
+    this.#last = { owner, at: now };
+    const level = this.#levelOf(owner, now);
+    level.leftMs = Math.max(-maxDebtMs, level.leftMs - costMs);
+  }
+
+  /** Until the owner may use it again, in milliseconds. */
+  waitMs(owner: string): number {
+    const now = this.#clock.monotonic();
+    const otherAt = this.#last.owner === owner ? this.#otherAt : this.#last.at;
+    if (now - otherAt > activeMs) return 0;
+    const { leftMs } = this.#levelOf(owner, now);
+    return leftMs > 0 ? 0 : Math.max(1, -leftMs / ownersShare);
+  }
+
+  #levelOf(owner: string, now: number): Level {
+    const known = this.#levels.get(owner);
+    if (known === undefined) {
+      const level = { leftMs: burstMs, at: now };
+      this.#levels.set(owner, level);
+      return level;
+    }
+    known.leftMs = Math.min(burstMs, known.leftMs + (now - known.at) * ownersShare);
+    known.at = now;
+    return known;
+  }
+}
