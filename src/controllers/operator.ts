@@ -21,6 +21,7 @@ import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
 import type { PreparationLimits } from './conversation/pipeline.ts';
 import type { GitHosts } from './conversation/repository.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
+import { OneAtATime } from './one-at-a-time.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
 import { countPhases } from './sandbox/phase-count.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
@@ -143,10 +144,12 @@ export class Operator {
       return known !== undefined && isStartOver(startStatusOf(known));
     };
     const ofConversation = (request: Request): Controller => (isStarted(request) ? status : start);
+    const oneAtATime = new OneAtATime();
     const reconcileIn = (own: () => Controller) => ({
       reconcile: (request: Request, signal: AbortSignal): Promise<Result> => {
         const owner = ofConversation(request);
-        if (owner === own()) return conversations.reconcile(request, signal);
+        const again = () => ofConversation(request).enqueue(request);
+        if (owner === own()) return oneAtATime.run(request, () => conversations.reconcile(request, signal), again);
         owner.enqueue(request);
         return Promise.resolve(undefined);
       },

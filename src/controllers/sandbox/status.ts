@@ -82,6 +82,8 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   // Kept until the next stop: however late somebody looks, it is known which runs the last one cut.
   const interrupted = stops ? [] : (progress.interrupted ?? old.interrupted ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
+  // A pod that is lost and comes back does not make its sandbox younger; a pause does, also one that no controller has seen.
+  const activeSince = resumed ? undefined : old.activeSince;
   const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
   const lastOwnerStop = ownerStops ? (old.agentRuns ?? 0) : old.lastOwnerStop;
   const lastDisruption = progress.isDisrupted === true ? (old.agentRuns ?? 0) : old.lastDisruption;
@@ -108,9 +110,8 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(lastOwnerStop === undefined ? {} : { lastOwnerStop }),
     ...(lastDisruption === undefined ? {} : { lastDisruption }),
     ...(starting ? { startingSince: (sameReason ? old.startingSince : undefined) ?? now } : {}),
-    ...(ready ? { activeSince: old.activeSince ?? now } : {}),
-    // A pod that is lost and comes back does not make its sandbox younger; a pause does.
-    ...(!ready && wanted && old.activeSince !== undefined ? { activeSince: old.activeSince } : {}),
+    ...(ready ? { activeSince: activeSince ?? now } : {}),
+    ...(!ready && wanted && activeSince !== undefined ? { activeSince } : {}),
     ...(wanted ? {} : { pausedAt: old.pausedAt ?? now }),
     ...(old.waitingSince === undefined ? {} : { waitingSince: old.waitingSince }),
     ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),

@@ -91,3 +91,16 @@ describe('the runs that a stop has cut', () => {
     expect(statusOf({ ...ran, pausedAt: noon }, { ...paused, interrupted: ['c2'] }, { replicas: 0 }).interrupted).toEqual(['c2']);
   });
 });
+
+describe('the time since when a sandbox is active', () => {
+  const active: SandboxState = { ...ran, activeSince: later(-60_000) };
+
+  it.each<[string, SandboxProgress, number, string | undefined]>([
+    ['stays while its pod is replaced', waiting, 1, later(-60_000)],
+    ['stays in another container', inContainer('b'), 1, later(-60_000)],
+    ['ends with a pause that no controller has seen, also where its pod had been lost before', waiting, 3, undefined],
+    ['begins anew after such a pause', inContainer('b'), 3, noon],
+  ])('%s', (_sentence, progress, generation, expected) => {
+    expect(statusOf(active, progress, { generation }).activeSince).toBe(expected);
+  });
+});
