@@ -27,7 +27,9 @@ export class NewestStore<T extends KubeObject> {
     const key = `${namespace}/${name}`;
     const ahead = this.#ahead.get(key);
     if (ahead === undefined) return cached;
-    if (cached !== undefined && isNewerVersion(ahead, cached)) return ahead;
+    // Deleted and made again: the cache learns of both one after the other.
+    if (cached === undefined) return undefined;
+    if (isNewerVersion(ahead, cached)) return ahead;
     this.#ahead.delete(key);
     return cached;
   }
@@ -45,9 +47,9 @@ export class NewestStore<T extends KubeObject> {
     let left = sweptAtOnce;
     for (const [key, { metadata }] of this.#ahead) {
       if (left-- === 0) return;
-      const ahead = this.get(metadata.namespace ?? '', metadata.name);
-      if (!this.#ahead.delete(key) || ahead === undefined) continue;
-      this.#ahead.set(key, ahead);
+      const newest = this.get(metadata.namespace ?? '', metadata.name);
+      if (!this.#ahead.delete(key) || newest === undefined) continue;
+      this.#ahead.set(key, newest);
     }
   }
 }

@@ -35,8 +35,28 @@ describe('the newest of a cache and what was seen since', () => {
     newest.observe(at('10'));
     cache.delete('default', 'one');
     expect(newest.get('default', 'one')).toBeUndefined();
-    cache.set(at('8', 'one', 'another'));
+    cache.set(at('11', 'one', 'another'));
     expect(newest.get('default', 'one')?.metadata.uid).toBe('another');
+  });
+
+  it('is what was written of an object that was deleted and made again, while the cache learns of both', () => {
+    const { cache, newest } = aStore();
+    cache.set(at('9'));
+    newest.observe(at('14', 'one', 'another'));
+    cache.delete('default', 'one');
+    expect(newest.get('default', 'one')).toBeUndefined();
+    cache.set(at('12', 'one', 'another'));
+    expect(newest.get('default', 'one')?.metadata.resourceVersion).toBe('14');
+  });
+
+  it('keeps nothing for ever of what is gone', () => {
+    const { cache, newest } = aStore();
+    cache.set(at('9'));
+    newest.observe(at('10'));
+    cache.delete('default', 'one');
+    cache.set(at('9', 'two'));
+    newest.observe(at('11', 'two'));
+    expect(newest.size).toBe(1);
   });
 
   it('is the one that was created again, where that was read', () => {
