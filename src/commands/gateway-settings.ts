@@ -3,6 +3,8 @@ import type { UpConfig } from '../config/up.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
 import { loggerOf } from './logging.ts';
 
+const dayMs = 24 * 60 * 60 * 1000;
+
 /** What a gateway is told by the settings, wherever it runs. */
 export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
   ({
@@ -17,6 +19,7 @@ export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
       writesPerSecond: config.RATE_LIMIT_WRITES,
       failedKeysPerMinute: config.RATE_LIMIT_FAILED_KEYS,
     },
+    ...(config.API_KEY_MAX_LIFETIME_DAYS === 0 ? {} : { maxKeyLifetimeMs: config.API_KEY_MAX_LIFETIME_DAYS * dayMs }),
     load: { maxUnderWay: config.MAX_REQUESTS, maxDelayMs: config.OVERLOAD_DELAY_MS },
     maxConnections: config.MAX_CONNECTIONS,
     maxConnectionsPerAddress: config.MAX_CONNECTIONS_PER_ADDRESS,

@@ -76,9 +76,10 @@ export async function listKeys(options: KeysOptions): Promise<void> {
     spec.role,
     spec.disabled === true ? 'disabled' : (spec.expiresAt ?? 'never'),
     metadata.creationTimestamp,
+    spec.issuedBy?.name ?? '',
     spec.description ?? '',
   ]);
-  process.stdout.write(`${table([['NAME', 'OWNER', 'ROLE', 'EXPIRES', 'CREATED', 'DESCRIPTION'], ...rows])}\n`);
+  process.stdout.write(`${table([['NAME', 'OWNER', 'ROLE', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`);
 }
 
 /** Deletes the key; gateways refuse it as soon as their caches have seen that. */

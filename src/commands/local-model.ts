@@ -3,11 +3,15 @@ import type { UpConfig } from '../config/up.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { secretLineOf } from './credential-files.ts';
+import { namesProvider } from '../resources/allowed-models.ts';
 import { CommandError } from './command-error.ts';
 
 /** What the key of the environment is called. */
 const localCredential = 'model';
-/** On a template whose model comes from the environment of `up`: without it, the model is whoever edits the template's. */
+/**
+ * On a template whose model comes from the environment of `up`: without it, the model is whoever edits the template's. Its value `bound` says
+ * that `up` has bounded the models, too.
+ */
 const fromEnvironment = 'conversation-operator.dev/model-from-environment';
 
 export type LocalModel = Pick<UpConfig, 'LLM_MODEL' | 'LLM_BASE_URL' | 'LLM_API_KEY'>;
@@ -24,15 +28,20 @@ export function localAgentCredentials({ LLM_API_KEY: text }: LocalModel, mounted
 export async function useLocalModel(client: KubeClient, namespace: string, templateName: string, model: LocalModel): Promise<void> {
   const { LLM_MODEL, LLM_BASE_URL, LLM_API_KEY } = model;
   const isSet = [LLM_MODEL, LLM_BASE_URL, LLM_API_KEY].some((value) => value !== undefined);
-  const { metadata } = await client.get(sandboxTemplates, namespace, templateName);
-  if (!isSet && metadata.annotations?.[fromEnvironment] === undefined) return;
+  const { metadata, spec } = await client.get(sandboxTemplates, namespace, templateName);
+  const before = metadata.annotations?.[fromEnvironment];
+  if (!isSet && before === undefined) return;
+  // Without an address of one's own the provider gets the key that the model's name says: then no other model may be named.
+  const isBound = LLM_API_KEY !== undefined && LLM_BASE_URL === undefined;
+  const allowedModels = isBound ? (spec.agent.allowedModels ?? []).filter(namesProvider) : before === 'bound' ? null : undefined;
   await client.mergePatch(sandboxTemplates, namespace, templateName, {
-    metadata: { annotations: { [fromEnvironment]: isSet ? 'true' : null } },
+    metadata: { annotations: { [fromEnvironment]: isSet ? (isBound ? 'bound' : 'true') : null } },
     spec: {
       agent: {
         model: LLM_MODEL ?? null,
         baseUrl: LLM_BASE_URL ?? null,
         credential: LLM_API_KEY === undefined ? null : localCredential,
+        ...(allowedModels === undefined ? {} : { allowedModels }),
       },
     },
   });

@@ -22,6 +22,8 @@ export const serving = {
   CORS_ORIGINS: listOf(isOrigin, 'must be * or an origin like https://agents.example.com, without a path'),
   /** Whose X-Forwarded-For is believed: addresses, ranges like 10.0.0.0/8, loopback, linklocal, uniquelocal. By default nobody's. */
   TRUSTED_PROXIES: listOf((text) => addressRanges(text) !== undefined, 'must be an address or a range like 10.0.0.0/8'),
+  /** Maximum lifetime in days of an API key that is made over REST, and the lifetime of one that names no end; 0: no limit. */
+  API_KEY_MAX_LIFETIME_DAYS: z.coerce.number('must be a number of days').min(0, 'must be at least 0').max(36_500).default(0),
   /** Reads a second of one API key, on one replica; 0: no limit. */
   RATE_LIMIT_READS: whole(1000).refine((rate) => rate === 0 || rate >= leastReads, `must be at least ${leastReads}, or 0 for no limit`),
   /** Writes a second of one API key, on one replica; 0: no limit. */

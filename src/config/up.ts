@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { modelBaseUrl } from '../resources/agent-settings.ts';
+import { isModelName } from '../resources/allowed-models.ts';
 import { serving } from './serving.ts';
 import { operating, port, readEnvironment, shared } from './environment.ts';
 
@@ -23,7 +24,7 @@ const schema = z.object({
   /** The Python for those that need one: a path, or a name on the PATH. By default the first that will do. */
   PYTHON: z.string().optional(),
   /** Of any OpenAI-compatible service, for the agents of the default template. */
-  LLM_MODEL: z.string().optional(),
+  LLM_MODEL: z.string().refine(isModelName, 'must be the name of a model like openai/gpt-5, without a URL and white space').optional(),
   LLM_BASE_URL: modelBaseUrl().optional(),
   /** Reaches agents when they are given a conversation, and stands in no environment of theirs. */
   LLM_API_KEY: z.string().optional(),

@@ -2,17 +2,13 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import express from 'express';
 import { AgentEvents } from '../agent/events.ts';
-import type { SandboxKeys } from '../agent/keys.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { sleep, type Clock } from '../kube/clock.ts';
-import type { Logger } from '../observability/logger.ts';
-import type { Metrics } from '../observability/metrics.ts';
-import { defaultTimeouts, limitRequestTime, type ClientTimeouts } from './app/client-timeouts.ts';
+import { sleep } from '../kube/clock.ts';
+import { defaultTimeouts, limitRequestTime } from './app/client-timeouts.ts';
 import { CurrentOwner } from './app/current-owner.ts';
-import { cors, type CorsOrigins } from './app/cors.ts';
+import { cors } from './app/cors.ts';
 import { healthRoutes } from './app/health.ts';
 import { LastAnswers } from './app/last-answers.ts';
-import { OpenStreams, type StreamLimits } from './app/open-streams.ts';
+import { OpenStreams } from './app/open-streams.ts';
 import { requestIdOf, requestScope } from './app/request-scope.ts';
 import type { Route } from './app/route.ts';
 import { addRoutes } from './app/router.ts';
@@ -20,25 +16,24 @@ import { sendProblem, refuseConnection } from './app/send-problem.ts';
 import { closeServer, createHttpServer, listenOn } from './app/server.ts';
 import type { Services } from './app/services.ts';
 import { Authenticator } from './auth/authenticate.ts';
+import { Disclosures } from './auth/disclosures.ts';
+import { KeyRing } from './auth/key-ring.ts';
 import { KeyUse } from './auth/key-use.ts';
-import type { RandomBytes } from './auth/key.ts';
-import type { Caches } from './lookup/cache.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { StoredTotals } from './lookup/stored-totals.ts';
 import { Records } from './lookup/records.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
-import type { GitDirectory } from './git/directory.ts';
-import { typedNames, type GitHosts } from './git/typed-names.ts';
+import { typedNames } from './git/typed-names.ts';
 import { conversations } from '../resources/conversation.ts';
 import { defaultTemplateName } from '../resources/sandbox-template.ts';
 import { AddressConnections } from './limits/address-connections.ts';
-import { AgentReads, type AgentReadLimits } from './limits/agent-reads.ts';
+import { AgentReads } from './limits/agent-reads.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { FairClient } from './limits/fair-client.ts';
-import { LoadGuard, type LoadOptions } from './limits/load-guard.ts';
+import { LoadGuard } from './limits/load-guard.ts';
 import { OwnerConnections } from './limits/owner-connections.ts';
-import { RateLimits, type RateLimitOptions } from './limits/rate-limits.ts';
+import { RateLimits } from './limits/rate-limits.ts';
 import { bodyShares } from './limits/body-shares.ts';
 import { Turns } from './limits/turns.ts';
 import { WaitingAnswers } from './limits/waiting-answers.ts';
@@ -46,8 +41,6 @@ import { openApiRoutes } from './openapi/route.ts';
 import { conversationPage } from './pages/conversation.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
 import { isWebSocketRequest } from './proxy/handshake.ts';
-import type { ProxyLimits } from './proxy/limits.ts';
-import type { Memory } from './proxy/loopback-origins.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
 import { absentRoutes } from './v1/absent.ts';
@@ -65,63 +58,9 @@ import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
 import { TaskTexts } from './v1/task-texts.ts';
+import type { GatewayOptions } from './gateway-options.ts';
 
-export interface GatewayOptions {
-  readonly client: KubeClient;
-  /** Where its conversations, sandboxes, templates and keys are. */
-  readonly namespace: string;
-  /** With the indexers of `gatewayIndexers`. Started, stopped and owned by the caller. */
-  readonly caches: Caches;
-  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
-  readonly host: string;
-  /** 0: any free one. */
-  readonly port: number;
-  /** How clients reach the gateway, for the URLs in answers; `http://<host>:<port>` by default. */
-  readonly publicUrl?: string;
-  /** An origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by default agents are behind paths of `publicUrl`. */
-  readonly sandboxUrlTemplate?: string;
-  /** On one machine: a loopback address for each sandbox, remembered here. */
-  readonly loopbackOrigins?: Memory;
-  /** What differs from the defaults. */
-  readonly proxyLimits?: Partial<ProxyLimits>;
-  /** Reads of events from agents: what differs from the defaults. */
-  readonly eventReads?: Partial<AgentReadLimits>;
-  /** Streams that follow a start: what differs from the defaults. */
-  readonly streams?: Partial<StreamLimits>;
-  /** Whether the deprecated interface under /api answers; else it says 410. */
-  readonly legacyApi: boolean;
-  /** Pages of which origins may use the service; by default none. */
-  readonly corsOrigins?: CorsOrigins;
-  /** How often each owner may ask, and each address try keys; by default without limit. */
-  readonly rateLimits?: RateLimitOptions;
-  /** From where on requests are refused with 503; by default nowhere. */
-  readonly load?: LoadOptions;
-  /** Connections at once, of all kinds; by default without limit. One owner may have a quarter of them. */
-  readonly maxConnections?: number;
-  /** The same of each client address (of IPv6 its /64); by default without limit. */
-  readonly maxConnectionsPerAddress?: number;
-  /** How long clients are waited for: what differs from the defaults. */
-  readonly timeouts?: Partial<ClientTimeouts>;
-  /** Whose X-Forwarded-For is believed: addresses and ranges, by default nobody's. */
-  readonly trustedProxies?: readonly string[];
-  /** Provider → base URL, the default one first; by default none. */
-  readonly gitHosts?: GitHosts;
-  /** What sandboxes are made from where a request does not say; the template `default` by default. */
-  readonly defaultTemplateName?: string;
-  /** Knows repositories and branches; by default whatever is typed is taken to exist. Closed by the caller. */
-  readonly gitDirectory?: GitDirectory;
-  /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
-  readonly drainMs?: number;
-  /** How long requests under way may take once it closes; 5 s by default. */
-  readonly graceMs?: number;
-  readonly clock: Clock;
-  readonly random?: RandomBytes;
-  readonly logger: Logger;
-  /** Where writes are recorded; the logger by default. */
-  readonly audit?: Logger;
-  readonly metrics: Metrics;
-  readonly version: string;
-}
+export type { GatewayOptions };
 
 export interface Gateway {
   /** Rejects with a message for people when it can't. */
@@ -180,11 +119,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     turns,
     clock,
   });
+  const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
   const agents = new AgentAccess({
     sandboxes: caches.sandboxes,
     feed: feeds.sandboxes,
     namespace,
     keys: options.keys,
+    ring,
     publicUrl,
     port: () => port,
     accept: (socket) => void server.emit('connection', socket),
@@ -215,6 +156,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     streams,
     waiting,
     keys: options.keys,
+    ring,
+    maxKeyLifetimeMs: options.maxKeyLifetimeMs,
+    publicUrl,
     events,
     agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
     git,
@@ -248,7 +192,8 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const app = express();
   app.disable('x-powered-by').disable('etag').set('query parser', false);
-  app.use(requestScope({ logger, audit: options.audit ?? logger, metrics, clock, clientAddress }));
+  const audit = options.audit ?? logger;
+  app.use(requestScope({ logger, audit, metrics, clock, clientAddress }));
   const allowOrigins = cors(options.corsOrigins ?? []);
   app.use((request, response, next) => {
     if (allowOrigins(request, response)) response.locals.pattern = 'preflight';
@@ -256,12 +201,13 @@ export function createGateway(options: GatewayOptions): Gateway {
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
   const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
-  const authenticator = new Authenticator({ cache: caches.apiKeys, namespace, clock });
+  const authenticator = new Authenticator({ ring });
   const keyUse = new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger });
   addRoutes(app, {
     routes,
     authenticator,
     keyUse,
+    disclosures: new Disclosures({ audit, clock, clientAddress }),
     isSynced,
     limits,
     connections: ownerConnections,
@@ -334,6 +280,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     load.stop();
     await Promise.all([agents.close(), events.close(), keyUse.stop()]);
     totals.close();
+    ring.close();
     for (const feed of Object.values(feeds)) feed.close();
   };
   return {
@@ -341,11 +288,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     listen: async () => {
       totals.open();
       for (const feed of Object.values(feeds)) feed.open();
+      ring.open();
       try {
         ({ port } = await listenOn(server, options.host, options.port));
         await agents.open();
       } catch (error) {
         totals.close();
+        ring.close();
         for (const feed of Object.values(feeds)) feed.close();
         throw error;
       }

@@ -36,6 +36,17 @@ export const modelBaseUrl = () =>
     .max(1024)
     .regex(/^https?:\/\/[^\s/?#@\\]+(\/[^\s?#\\]*)?$/, 'must be an http or https URL without user, query and fragment');
 
+/** A pattern of model names, in which `*` matches any characters. */
+const modelPattern = () =>
+  z
+    .string()
+    .min(1)
+    .max(256)
+    .regex(/^[A-Za-z0-9*][A-Za-z0-9._:@+/*-]*$/, 'must be the name of a model, in which * matches any characters');
+
+/** An empty list allows the template's own model alone. */
+export const modelPatterns = () => z.array(modelPattern()).max(64);
+
 /** No dot: what follows one in a file's name is the owner. */
 export const credentialName = () =>
   z

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
-import { immutable, ownerName, timestamp, validations } from './schema.ts';
+import { immutable, objectName, ownerName, timestamp, validations } from './schema.ts';
 
 export const apiKeyRoles = ['user', 'admin'] as const;
 
@@ -16,8 +16,15 @@ export const apiKeySpecSchema = z
     description: z.string().max(200).optional(),
     expiresAt: timestamp().optional(),
     disabled: z.boolean().optional(),
+    issuedBy: z
+      .object({ name: objectName(), uid: z.string().min(1).max(64) })
+      .optional()
+      .meta({
+        description:
+          'The key that made this one over REST, which is valid only as long as that one is. Absent: made on the command line or with kubectl.',
+      }),
   })
-  .meta(validations(...immutable({ required: ['owner', 'sha256'] })));
+  .meta(validations(...immutable({ required: ['owner', 'role', 'sha256'], optional: ['issuedBy'] })));
 
 export const apiKeyStatusSchema = z.object({
   lastUsedTime: timestamp().optional().meta({ description: 'Coarse: written at most once an hour.' }),
@@ -41,6 +48,7 @@ export const apiKeyDefinition: CustomResourceDefinition = {
     { name: 'Description', type: 'string', jsonPath: '.spec.description', description: 'What it is for.' },
     { name: 'Expires', type: 'date', jsonPath: '.spec.expiresAt', description: 'When it stops working.' },
     { name: 'Disabled', type: 'boolean', jsonPath: '.spec.disabled', description: 'Whether it has been switched off.', priority: 1 },
+    { name: 'Issued-By', type: 'string', jsonPath: '.spec.issuedBy.name', description: 'The key that made it.', priority: 1 },
     ageColumn,
   ],
   selectableFields: ['.spec.owner'],

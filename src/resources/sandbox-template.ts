@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { V1PodTemplateSpec } from '@kubernetes/client-node';
-import { agentKinds, confirmationPolicy, credentialName, modelBaseUrl, toolNames } from './agent-settings.ts';
+import { agentKinds, confirmationPolicy, credentialName, modelBaseUrl, modelPatterns, toolNames } from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
 import type { Wire } from './object.ts';
+import { validations } from './schema.ts';
 
 /** A Go duration of the kind that people write by hand: 90s, 20m, 1h30m. */
 const duration = () =>
@@ -18,6 +19,25 @@ export function durationMs(text: string): number {
   const [, hours, minutes, seconds] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text) ?? [];
   return (Number(hours ?? 0) * 3600 + Number(minutes ?? 0) * 60 + Number(seconds ?? 0)) * 1000;
 }
+
+/** As rules, not as patterns of the schema: caches would drop stored templates that do not fit, while Kubernetes leaves them as they are. */
+const modelRules = [
+  {
+    rule: '!has(self.credential) || has(self.baseUrl) || has(self.allowedModels)',
+    message: 'credential needs baseUrl, or allowedModels: else the name of a model says where the key goes',
+    fieldPath: '.credential',
+  },
+  {
+    rule: "!has(self.credential) || has(self.baseUrl) || !has(self.allowedModels) || self.allowedModels.all(pattern, !pattern.contains('*') || pattern.matches('^[^*/]+/'))",
+    message: 'without baseUrl each pattern must name the provider, like openai/*: else the name of a model says where the key goes',
+    fieldPath: '.allowedModels',
+  },
+  {
+    rule: "!has(self.model) || (self.model.matches('^[A-Za-z0-9][A-Za-z0-9._:@+/-]*$') && !self.model.contains('//') && !self.model.contains('..'))",
+    message: 'model must be a name like openai/gpt-5, without a URL and white space',
+    fieldPath: '.model',
+  },
+];
 
 export const sandboxTemplateSpecSchema = z.object({
   displayName: z.string().max(100).optional(),
@@ -49,6 +69,10 @@ export const sandboxTemplateSpecSchema = z.object({
       credential: credentialName()
         .optional()
         .meta({ description: "The model's API key: the name of a file in the operator's AGENT_CREDENTIALS_DIR, never the key itself." }),
+      allowedModels: modelPatterns().optional().meta({
+        description:
+          'Which models conversations may name beside the one of the template: patterns in which * matches any characters. Absent: with a credential those of the same provider, else all.',
+      }),
       tools: toolNames()
         .optional()
         .meta({ description: "What the agent may use when a conversation does not say; by default the agent's choice." }),
@@ -60,6 +84,7 @@ export const sandboxTemplateSpecSchema = z.object({
         .optional()
         .meta({ description: "How many steps a run may take; by default the agent's choice." }),
     })
+    .meta(validations(...modelRules))
     .prefault({}),
   storage: z
     .object({

@@ -39,6 +39,10 @@ export const sandboxStatusSchema = z.object({
     .max(64)
     .optional()
     .meta({ description: 'Which master key its keys are derived from, so that a rotation leaves them as they are.' }),
+  sessionKeysPerApiKey: z.boolean().optional().meta({
+    description:
+      "True: each API key is shown a session key of its own. Absent on a sandbox from before that: its session key is its agent's own key until the first rotation.",
+  }),
   interrupted: z
     .array(z.string().max(64))
     .max(64)
@@ -247,6 +251,24 @@ export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-reque
 export const runRequestedAnnotation = 'conversation-operator.dev/run-requested-in-generation';
 export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
   metadata.annotations?.[runRequestedAnnotation] === String(metadata.generation);
+
+/**
+ * Number of rotations of a sandbox's session keys, a decimal integer; absent: 0. An annotation, because a change of the spec makes another
+ * generation of the sandbox, which is how a pause is known.
+ */
+export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session-key-generation';
+export const maxSessionKeyGeneration = 999_999_999_999_999;
+const generationShape = /^(?:0|[1-9]\d{0,14})$/;
+
+/** Undefined where the annotation is no such number: then no session key opens the sandbox. */
+export function sessionKeyGenerationOf({ metadata }: Pick<Sandbox, 'metadata'>): number | undefined {
+  const text = metadata.annotations?.[sessionKeyGenerationAnnotation] ?? '0';
+  return generationShape.test(text) ? Number(text) : undefined;
+}
+
+/** Whether clients of the sandbox share the key of its agent: it comes from an earlier version, and its keys were never rotated. */
+export const hasLegacySessionKey = (sandbox: Pick<Sandbox, 'metadata' | 'status'>): boolean =>
+  sandbox.status?.sessionKeysPerApiKey !== true && sessionKeyGenerationOf(sandbox) === 0;
 
 /** Of a sandbox's pod: whom it belongs to, for when the sandbox is deleted and the pod not yet. */
 export const ownerAnnotation = 'conversation-operator.dev/owner';

@@ -81,6 +81,33 @@ describe('published clients of agents, through the proxy', () => {
     return python('remote_conversation.py', { AGENT_URL: host, SESSION_KEY: apiKey, WORKING_DIR: workingDir, CONVERSATION_ID: id });
   };
 
+  it('like the web UI: the key comes in the first message, and ends with a rotation, which the agent does not notice', async () => {
+    agents.model.script('ui', { text: 'Ready.' });
+    const { id, sandbox } = await agents.begin(`Wait for me. ${marker('ui')}`);
+    await agents.reaches(id, { execution_status: 'finished' });
+    const { host, apiKey: before } = await accessTo(id, sandbox);
+    const follow = (key: string) => {
+      const kinds: string[] = [];
+      const socket = new WebSocket(`${host.replace('http', 'ws')}/sockets/events/${id}?resend_mode=all`);
+      const closed = new Promise<number>((resolve) => socket.addEventListener('close', ({ code }) => resolve(code)));
+      socket.addEventListener('open', () => socket.send(JSON.stringify({ type: 'auth', session_api_key: key })));
+      socket.addEventListener('message', ({ data }) => kinds.push(z.object({ kind: z.string() }).parse(JSON.parse(String(data))).kind));
+      return { kinds, closed, socket };
+    };
+    const first = follow(before);
+    await eventually('its events to come', () => first.kinds.includes('MessageEvent'), 30_000);
+    await agents.up.call('POST', `/api/v1/sandboxes/${sandbox}/rotate-key`);
+    expect(await first.closed).toBe(4001);
+    expect(await follow(before).closed).toBe(4001);
+    const { apiKey: after } = await accessTo(id, sandbox);
+    const again = follow(after);
+    await eventually('its events to come again', () => again.kinds.includes('MessageEvent'), 30_000);
+    again.socket.close();
+    const asked = async (key: string) => (await fetch(`${host}/api/conversations/${id}`, { headers: { 'X-Session-API-Key': key } })).status;
+    expect([await asked(before), await asked(after)]).toEqual([401, 200]);
+    await agents.up.call('DELETE', `/api/v1/app-conversations/${id}`);
+  });
+
   it('in Python: a sandbox is made, used and deleted, with a conversation that the client has made itself', async () => {
     agents.model.script('python', tool('echo python > python.txt'), finish);
     const answer = await python('cloud_workspace.py', {

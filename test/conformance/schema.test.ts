@@ -307,6 +307,57 @@ describe("the product's kinds", () => {
     expect(body.message).toContain('owner goes with scope Owner only');
   });
 
+  it.each<[string, object]>([
+    ['owner', { owner: 'bob' }],
+    ['role', { role: 'admin' }],
+    ['sha256', { sha256: '1'.repeat(64) }],
+    ['issuedBy', { issuedBy: { name: 'other', uid: 'u' } }],
+    ['issuedBy', { issuedBy: null }],
+  ])('keep the %s of a key as it is', async (field, change) => {
+    const spec = { owner: 'alice', sha256: '0'.repeat(64), issuedBy: { name: 'one', uid: 'u' } };
+    const { status: created, body: made } = await server().post(server().product('apikeys'), object('ApiKey', spec));
+    expect([created, made.spec]).toEqual([201, { ...spec, role: 'user' }]);
+    const { status, body } = await server().mergePatch(server().product('apikeys', made.metadata.name), { spec: change });
+    expect(status).toBe(422);
+    expect(body.message).toContain(`${field} is immutable`);
+    const disabled = await server().mergePatch(server().product('apikeys', made.metadata.name), { spec: { disabled: true } });
+    expect(disabled.status).toBe(200);
+  });
+
+  const template = (agent: object) => object('SandboxTemplate', { podTemplate: { spec: { containers: [{ name: 'agent' }] } }, agent });
+
+  it.each<[string, object, string]>([
+    ['a credential whose model says where it goes', { model: 'openai/m', credential: 'openai' }, 'credential needs baseUrl'],
+    [
+      'a credential that goes to any provider',
+      { model: 'openai/m', credential: 'openai', allowedModels: ['openai/*', '*/m'] },
+      'each pattern must name the provider',
+    ],
+    ['a model that is a URL', { model: 'huggingface/https://models.example' }, 'model must be a name'],
+    ['a model that leads elsewhere', { model: 'openai/../m' }, 'model must be a name'],
+    ['a model with white space', { model: 'openai/m x' }, 'model must be a name'],
+    ['a pattern that is none', { allowedModels: ['openai/[a-z]'] }, 'allowedModels'],
+    ['too many patterns', { allowedModels: Array.from({ length: 65 }, (_, index) => `m${index}`) }, 'allowedModels'],
+  ])('refuse a template with %s', async (_, agent, message) => {
+    const { status, body } = await server().post(server().product('sandboxtemplates'), template(agent));
+    expect(status).toBe(422);
+    expect(body.message).toContain(message);
+  });
+
+  it.each<[string, object]>([
+    ['a credential and an address', { model: 'openai/m', credential: 'openai', baseUrl: 'https://models.example/v1' }],
+    ['a credential and models', { model: 'anthropic/m', credential: 'anthropic', allowedModels: ['anthropic/claude-*'] }],
+    ['a credential and names of models', { model: 'gpt-5', credential: 'openai', allowedModels: ['gpt-5-mini'] }],
+    [
+      'a credential, an address and any model',
+      { model: 'openai/m', credential: 'openai', baseUrl: 'https://models.example/v1', allowedModels: ['*'] },
+    ],
+    ['a credential and its own model alone', { model: 'vertex_ai/claude-sonnet@20250514', credential: 'vertex', allowedModels: [] }],
+  ])('take a template with %s', async (_, agent) => {
+    const { status, body } = await server().post(server().product('sandboxtemplates'), template(agent));
+    expect([status, body.spec['agent']]).toEqual([201, { workingDir: '/workspace', ...agent }]);
+  });
+
   it.each<[string, string, string, object]>([
     ['a sandbox with two replicas', 'sandboxes', 'Sandbox', { owner: 'a', replicas: 2 }],
     ['a sandbox without an owner', 'sandboxes', 'Sandbox', {}],

@@ -3,6 +3,7 @@ import type { AgentCredentials } from '../../agent/credentials.ts';
 import { plainText } from '../../agent/plain-text.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
 import type { Store } from '../../kube/store.ts';
+import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
@@ -34,11 +35,17 @@ export class AgentConfigurations {
     this.#options = options;
   }
 
-  /** Throws a `StartFailure` when a credential is missing that the template names. */
+  /** Throws a `StartFailure` for a model that the template does not allow, and when a credential is missing that it names. */
   async of(conversation: Configured): Promise<AgentConfiguration> {
     const { spec } = conversation;
     const chosen = spec.agent ?? {};
     const given = this.#given(conversation);
+    if (chosen.model !== undefined && !isModelAllowed(chosen.model, given)) {
+      throw new StartFailure(
+        StartErrorCode.modelNotAllowed,
+        `The sandbox template ${spec.templateName} does not allow the model ${chosen.model}.`,
+      );
+    }
     const apiKey = await this.#key(conversation);
     if (given.credential !== undefined && apiKey === undefined) {
       throw new StartFailure(
@@ -54,11 +61,13 @@ export class AgentConfigurations {
     };
   }
 
-  /** The model and the key that there is for it now; undefined where there is none. */
+  /** The model and the key that there is for it now; undefined where there is none, or the template does not allow the model any more. */
   async llmWithKey(conversation: Configured): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
-    const { model: givenModel, baseUrl } = this.#given(conversation);
+    const given = this.#given(conversation);
+    const chosen = conversation.spec.agent?.model;
+    if (chosen !== undefined && !isModelAllowed(chosen, given)) return undefined;
     const apiKey = await this.#key(conversation);
-    const llm = llmOf(conversation.spec.agent?.model ?? givenModel, baseUrl, apiKey);
+    const llm = llmOf(chosen ?? given.model, given.baseUrl, apiKey);
     return llm === undefined || apiKey === undefined ? undefined : { ...llm, apiKey };
   }
 

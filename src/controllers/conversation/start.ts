@@ -17,6 +17,7 @@ export const StartErrorCode = {
   setupFailed: 'SetupFailed',
   modelCredentialMissing: 'ModelCredentialMissing',
   modelNotConfigured: 'ModelNotConfigured',
+  modelNotAllowed: 'ModelNotAllowed',
   agentRefused: 'AgentRefused',
   stepDeadlineExceeded: 'StepDeadlineExceeded',
 } as const;

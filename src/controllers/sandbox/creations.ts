@@ -46,12 +46,13 @@ export class Creations {
     const { sandbox } = scope;
     // It is not paused any more; of a pause that comes next, nothing has been stored yet.
     const { pausedAt: _pausedAt, ...status } = sandbox.status ?? {};
-    const masterKeyId = status.masterKeyId ?? keys.currentKeyId;
+    // A sandbox that has a master key already was made by an earlier version, and its clients keep the session key that they have.
+    const derivation = status.masterKeyId === undefined ? { masterKeyId: keys.currentKeyId, sessionKeysPerApiKey: true } : {};
     // The start deadline counts from here, also where nothing can be created and so nothing more be said.
     const { startingSince = isoTime(clock) } = status;
     // Not the template's word of later: its pod speaks this protocol from now on.
     const agentKind = scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
-    const reserved = { ...status, masterKeyId, startingSince, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
+    const reserved = { ...status, ...derivation, startingSince, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
     scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
     scope.reserved = true;
   }

@@ -96,6 +96,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
+    ...(old.sessionKeysPerApiKey === undefined ? {} : { sessionKeysPerApiKey: old.sessionKeysPerApiKey }),
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
     // Not from what is seen of the pod: a cache may be behind. It is 1 from the reservation on.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),

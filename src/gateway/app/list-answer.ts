@@ -13,7 +13,19 @@ export const pageFrame = (nextPageId: string | null): ListFrame => ({
   tail: `],"next_page_id":${JSON.stringify(nextPageId)}}`,
 });
 
-export const listText = ({ head, tail }: ListFrame, items: readonly string[]): string => `${head}${items.join(',')}${tail}`;
+/** An item in pieces, which are put together once, with the others of an answer. */
+export type Pieces = readonly string[];
+
+export function listText({ head, tail }: ListFrame, items: readonly (string | Pieces)[]): string {
+  const all = [head];
+  for (const item of items) {
+    if (all.length > 1) all.push(',');
+    if (typeof item === 'string') all.push(item);
+    else all.push(...item);
+  }
+  all.push(tail);
+  return all.join('');
+}
 
 /**
  * Sends a JSON list item by item, at the pace at which its client reads, so that only the item under way is in memory. The status goes out

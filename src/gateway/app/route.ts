@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import type { Principal } from '../auth/authenticate.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { validate, type Schemas } from '../errors/validation.ts';
+import type { Reader } from '../proxy/session-keys.ts';
 
 declare module 'express-serve-static-core' {
   /** What the parts of one request's handling share. */
@@ -39,6 +40,8 @@ interface Description {
   /** Beside those that any endpoint of its kind may answer. */
   readonly problems?: readonly ProblemCode[];
   readonly deprecated?: true;
+  /** Good answers may have a Link to the next page. */
+  readonly hasNextLink?: true;
   /** Of good answers; JSON by default. */
   readonly mediaType?: 'text/html';
 }
@@ -56,6 +59,8 @@ export interface Route extends Description {
 
 export interface RawCall {
   readonly principal: Principal | undefined;
+  /** Gets the session keys in the answer; undefined where the principal is. */
+  readonly reader: Reader | undefined;
   readonly query: Readonly<Record<string, unknown>>;
   readonly request: Request;
   readonly response: Response;
@@ -63,6 +68,8 @@ export interface RawCall {
 
 export interface Call<P, Q, B, H> {
   readonly principal: Principal;
+  /** Gets the session keys in the answer. */
+  readonly reader: Reader;
   readonly owner: string;
   readonly params: P;
   readonly query: Q;
@@ -87,12 +94,13 @@ export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefi
   return {
     ...definition,
     access: 'key',
-    handle: ({ principal, query, request, response }) => {
-      if (principal === undefined) throw new Error(`${definition.operationId} was reached without a key`);
+    handle: ({ principal, reader, query, request, response }) => {
+      if (principal === undefined || reader === undefined) throw new Error(`${definition.operationId} was reached without a key`);
       const { params, headers } = request;
       const valid = validate(schemas, { params, query, headers, body: (request.body as unknown) ?? {} });
       return definition.handle({
         principal,
+        reader,
         owner: principal.owner,
         // Undefined exactly where the route has no schema for it, which is what P, Q, H and B say then.
         params: valid.params as P,

@@ -3,6 +3,7 @@ import type { Express, ErrorRequestHandler, Request, RequestHandler, Response } 
 import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Authenticator, Principal } from '../auth/authenticate.ts';
+import type { Disclosures } from '../auth/disclosures.ts';
 import type { KeyUse } from '../auth/key-use.ts';
 import { problemBody } from '../errors/problem-body.ts';
 import { ProblemError, unavailable } from '../errors/problem-error.ts';
@@ -24,6 +25,7 @@ export interface RouterOptions {
   readonly routes: readonly Route[];
   readonly authenticator: Authenticator;
   readonly keyUse: Pick<KeyUse, 'seen'>;
+  readonly disclosures: Disclosures;
   /** Whether the caches are filled, so that a key that is not found is known to be wrong. */
   readonly isSynced: () => boolean;
   readonly limits: RateLimits;
@@ -133,10 +135,13 @@ const takeBody =
   };
 
 const answer =
-  (route: Route, { turns, currentOwner, waiting, limits, clientAddress }: RouterOptions): RequestHandler =>
+  (route: Route, { turns, currentOwner, waiting, limits, clientAddress, disclosures }: RouterOptions): RequestHandler =>
   async (request, response) => {
     const { principal, owner } = response.locals;
-    const handle = () => route.handle({ principal, query: queryOf(request.originalUrl), request, response });
+    const handle = () => {
+      const reader = principal && disclosures.readerOf(principal, request, response);
+      return route.handle({ principal, reader, query: queryOf(request.originalUrl), request, response });
+    };
     // Apart from the rest, so that others have a turn in between: a large body takes several milliseconds.
     if (owner !== undefined && Buffer.isBuffer(request.body)) {
       const body = request.body;

@@ -5,6 +5,7 @@ import type { Clock } from '../../kube/clock.ts';
 import type { ApiKey } from '../../resources/api-key.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
 import type { RandomBytes } from '../auth/key.ts';
 import type { GitDirectory } from '../git/directory.ts';
 import type { AgentReads } from '../limits/agent-reads.ts';
@@ -31,7 +32,12 @@ export interface Services {
     readonly apiKeys: ObjectFeed<ApiKey>;
   };
   readonly exposure: Exposure;
-  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly keys: Pick<SandboxKeys, 'sessionKey' | 'derivedIds'>;
+  readonly ring: KeyRing;
+  /** Maximum lifetime of a key that is made over REST; undefined: none. */
+  readonly maxKeyLifetimeMs: number | undefined;
+  /** How clients reach the service, without a slash at the end. */
+  readonly publicUrl: () => string;
   readonly events: Pick<AgentEvents, 'search' | 'count'>;
   readonly agentReads: AgentReads;
   readonly git: Pick<GitDirectory, 'access'>;

@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Clock } from '../../kube/clock.ts';
-import type { ApiKey } from '../../resources/api-key.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import type { Cache } from '../lookup/cache.ts';
+import type { KeyChain } from './key-chain.ts';
+import type { KeyRing } from './key-ring.ts';
 import { equalHashes, hashKey, isWellFormedKey } from './key.ts';
 
 /** Who makes a request. */
@@ -11,6 +10,8 @@ export interface Principal {
   readonly role: 'user' | 'admin';
   /** Name of the ApiKey resource. */
   readonly keyName: string;
+  readonly keyUid: string;
+  readonly chain: KeyChain;
   readonly keyDescription: string | undefined;
 }
 
@@ -27,21 +28,11 @@ function keysOf(headers: IncomingHttpHeaders): string[] {
   return [token, typeof sessionKey === 'string' ? sessionKey : undefined].filter((key) => key !== undefined);
 }
 
-const isUsable = ({ metadata, spec }: ApiKey, nowMs: number): boolean =>
-  metadata.deletionTimestamp === undefined &&
-  spec.disabled !== true &&
-  // A time that can't be read counts as past.
-  (spec.expiresAt === undefined || Date.parse(spec.expiresAt) > nowMs);
-
 export class Authenticator {
-  readonly #cache: Cache<ApiKey>;
-  readonly #namespace: string;
-  readonly #clock: Clock;
+  readonly #ring: KeyRing;
 
-  constructor(options: { cache: Cache<ApiKey>; namespace: string; clock: Clock }) {
-    this.#cache = options.cache;
-    this.#namespace = options.namespace;
-    this.#clock = options.clock;
+  constructor({ ring }: { readonly ring: KeyRing }) {
+    this.#ring = ring;
   }
 
   /** Throws `unauthorized`. Answers from the cache alone: it must be synced. */
@@ -56,16 +47,17 @@ export class Authenticator {
   #principalOf(key: string): Principal | undefined {
     if (!isWellFormedKey(key)) return undefined;
     const hash = hashKey(key);
-    const found = this.#cache.store
-      .byIndex('sha256', hash)
-      .find(
-        (candidate) =>
-          candidate.metadata.namespace === this.#namespace &&
-          equalHashes(candidate.spec.sha256, hash) &&
-          isUsable(candidate, this.#clock.now()),
-      );
+    const found = this.#ring.byHash(hash, ({ spec }) => equalHashes(spec.sha256, hash));
     if (found === undefined) return undefined;
-    const { owner, role, description } = found.spec;
-    return { owner, role, keyName: found.metadata.name, keyDescription: description };
+    const { metadata, spec } = found.key;
+    const { chain } = found;
+    return {
+      owner: spec.owner,
+      role: chain.role,
+      keyName: metadata.name,
+      keyUid: metadata.uid,
+      chain,
+      keyDescription: spec.description,
+    };
   }
 }

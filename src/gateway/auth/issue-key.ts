@@ -12,6 +12,8 @@ export interface IssueKeyOptions {
   readonly description?: string;
   /** RFC 3339. Absent: never. */
   readonly expiresAt?: string;
+  /** The key that makes this one, which this one ends with. Absent: none. */
+  readonly issuedBy?: NonNullable<ApiKeySpec['issuedBy']>;
   readonly random?: RandomBytes;
 }
 
@@ -23,18 +25,24 @@ export interface IssuedKey {
 
 /** Creates an ApiKey resource. The key works on each gateway as soon as its cache has seen the resource. */
 export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
-  const { client, namespace, owner, role = 'user', description, expiresAt, random = randomBytes } = options;
+  const { client, namespace, owner, role = 'user', description, expiresAt, issuedBy, random = randomBytes } = options;
   const key = generateKey(random);
   const resource = await client.create(apiKeys, {
     apiVersion,
     kind: apiKeys.kind,
-    metadata: { namespace, name: `key-${random(6).toString('hex')}` },
+    metadata: {
+      namespace,
+      name: `key-${random(6).toString('hex')}`,
+      // Kubernetes deletes the key with the key that has made it.
+      ...(issuedBy === undefined ? {} : { ownerReferences: [{ apiVersion, kind: apiKeys.kind, ...issuedBy }] }),
+    },
     spec: {
       owner,
       role,
       sha256: hashKey(key),
       ...(description === undefined ? {} : { description }),
       ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...(issuedBy === undefined ? {} : { issuedBy }),
     },
   });
   return { key, resource };

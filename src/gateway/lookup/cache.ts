@@ -1,3 +1,4 @@
+import { sessionReferenceOf } from '../../agent/keys.ts';
 import type { Reflector } from '../../kube/reflector.ts';
 import type { Indexers } from '../../kube/store.ts';
 import type { ApiKey } from '../../resources/api-key.ts';
@@ -36,6 +37,7 @@ export const gatewayIndexers = {
   },
   apiKeys: {
     sha256: ({ spec }) => [spec.sha256],
+    sessionReference: ({ metadata }) => [sessionReferenceOf(metadata.uid)],
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
   },
 } as const satisfies {

@@ -98,13 +98,19 @@ export class Records {
     return name === undefined ? undefined : this.#caches.conversations.store.get(this.#namespace, name);
   }
 
-  apiKey(owner: string, name: string): Promise<ApiKey | undefined> {
+  /** An undefined owner stands for every owner. */
+  apiKey(owner: string | undefined, name: string): Promise<ApiKey | undefined> {
     const cached = this.#caches.apiKeys.store.get(this.#namespace, name);
     return this.#own(owner, cached, () => this.#read(apiKeys, name));
   }
 
   apiKeysOf(owner: string): readonly ApiKey[] {
     return this.#listed(this.#caches.apiKeys, owner);
+  }
+
+  /** The keys of every owner. */
+  everyApiKey(): readonly ApiKey[] {
+    return this.#caches.apiKeys.store.list().filter((key) => key.metadata.namespace === this.#namespace && isLive(key));
   }
 
   /** The same array again as long as nothing in it has changed. */
@@ -153,7 +159,11 @@ export class Records {
     return cache.store.byIndex('owner', inNamespace(this.#namespace, owner)).filter(isLive);
   }
 
-  async #own<T extends Owned>(owner: string, cached: T | undefined, read: () => Promise<T | undefined>): Promise<T | undefined> {
+  async #own<T extends Owned>(
+    owner: string | undefined,
+    cached: T | undefined,
+    read: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
     const object = cached !== undefined && isOwnedBy(cached, owner) ? cached : await read();
     return object !== undefined && isOwnedBy(object, owner) && isLive(object) ? object : undefined;
   }
@@ -169,7 +179,7 @@ export class Records {
   }
 }
 
-const isOwnedBy = (object: Owned, owner: string): boolean => object.spec.owner === owner;
+const isOwnedBy = (object: Owned, owner: string | undefined): boolean => owner === undefined || object.spec.owner === owner;
 
 /** Like Promise.all over a map, with a bound on what runs at once. */
 async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {

@@ -15,8 +15,9 @@ export const responseHeaders = {
   Deprecation: text('Since when this is deprecated, RFC 9745.'),
   Sunset: text('When it was announced to be removed, RFC 8594.'),
   Link: text('The successor of this.'),
+  NextLink: perhaps('The next page, as rel="next", where there is one.'),
 } as const;
-type Header = keyof typeof responseHeaders;
+type Header = Exclude<keyof typeof responseHeaders, 'NextLink'>;
 
 const statusesOf: Readonly<Partial<Record<Header, readonly number[]>>> = { 'Retry-After': [429, 503], 'WWW-Authenticate': [401] };
 const optionalHeaders: readonly Header[] = ['RateLimit-Policy', 'RateLimit'];
@@ -32,5 +33,6 @@ export function headersOf(route: Route, status: number): Readonly<Record<string,
     ...(route.access !== 'open' && status !== 401 ? optionalHeaders : []),
     ...(route.deprecated === true ? legacyHeaders : []),
   ];
-  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  const references = Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+  return route.hasNextLink === true && status === 200 ? { ...references, Link: { $ref: '#/components/headers/NextLink' } } : references;
 }

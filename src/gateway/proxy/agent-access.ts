@@ -12,6 +12,7 @@ import type { Turns } from '../limits/turns.ts';
 import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
 import { exposedBy, type Exposure } from '../views/exposure.ts';
 import type { ProxyAddress } from './address.ts';
 import { Addressing } from './addressing.ts';
@@ -26,7 +27,8 @@ export interface AgentAccessOptions {
   readonly sandboxes: Cache<Sandbox>;
   readonly feed: ObjectFeed<Sandbox>;
   readonly namespace: string;
-  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly keys: Pick<SandboxKeys, 'sessionKey' | 'clientKey' | 'knows'>;
+  readonly ring: KeyRing;
   /** Without a slash at the end. */
   readonly publicUrl: () => string;
   /** The one that the service listens on. */
@@ -57,13 +59,13 @@ export class AgentAccess {
 
   /** Throws for a URL template of another form. */
   constructor(options: AgentAccessOptions) {
-    const { sandboxes, namespace, publicUrl, port, accept, urlTemplate, loopbackOrigins, keys, logger } = options;
+    const { sandboxes, namespace, publicUrl, port, accept, urlTemplate, loopbackOrigins, keys, ring, logger } = options;
     this.#options = options;
-    this.#keys = new SessionKeys({ keys, logger });
+    this.#keys = new SessionKeys({ keys, ring, logger });
     this.#origins = loopbackOrigins && new LoopbackOrigins({ sandboxes, namespace, port, accept, memory: loopbackOrigins, logger });
     const template = urlTemplate === undefined ? undefined : new HostTemplate(urlTemplate);
     this.#addressing = new Addressing({ publicUrl, template, addresses: this.#origins });
-    this.exposure = exposedBy({ agentUrlOf: (sandbox) => this.#addressing.urlOf(sandbox, 'AGENT_SERVER'), keys, logger });
+    this.exposure = exposedBy({ agentUrlOf: (sandbox) => this.#addressing.urlOf(sandbox, 'AGENT_SERVER'), keys: this.#keys });
     const limits = { ...defaultLimits, ...options.limits };
     this.#proxy = new Proxy({ ...options, keys: this.#keys, addressing: this.#addressing, limits });
   }
@@ -87,7 +89,7 @@ export class AgentAccess {
     const [key] = keysOfRequest({ headers });
     const sandbox = sandboxes.store.get(namespace, name);
     if (key === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
-    return this.#keys.opens(sandbox, key) ? sandbox.spec.owner : undefined;
+    return this.#keys.opening(sandbox, key) === undefined ? undefined : sandbox.spec.owner;
   };
 
   /** Once the service listens. */

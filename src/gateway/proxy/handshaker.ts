@@ -6,7 +6,7 @@ import { agentTimeout, agentUnreachable } from './agent-errors.ts';
 import { refuseConnection, refuseWithStatus } from '../app/send-problem.ts';
 import { handshakeHeaders, switchingProtocols, type Handshake } from './handshake.ts';
 import type { ProxyLimits } from './limits.ts';
-import { Tunnel } from './tunnel.ts';
+import { Tunnel, type TunnelOptions } from './tunnel.ts';
 import type { Upstream } from './upstream.ts';
 
 const answerMs = 10_000;
@@ -24,7 +24,7 @@ export interface HandshakerOptions {
   /** For the agent, name and value in turn, without those of the handshake. */
   readonly headers: readonly string[];
   readonly handshake: Handshake;
-  readonly hasKey: boolean;
+  readonly authenticate: TunnelOptions['authenticate'];
   readonly requestId: string;
   readonly limits: ProxyLimits;
   readonly clock: Clock;
@@ -32,8 +32,6 @@ export interface HandshakerOptions {
   readonly onStatus: (status: number) => void;
   /** Called with the tunnel as soon as there is one. */
   readonly onOpen: (tunnel: Tunnel) => void;
-  /** As of the tunnel. */
-  readonly onFirstMessage: () => boolean;
   readonly onStall: (side: Duplex) => void;
   /** Called once, when nothing of it is open any more. */
   readonly onClose: () => void;
@@ -103,10 +101,8 @@ export function openTunnel(options: HandshakerOptions): void {
     if (socket instanceof Socket) socket.setTimeout(0).setNoDelay(true).setKeepAlive(true, tcpKeepAliveMs);
     agentSocket.setTimeout(0).setNoDelay(true);
     socket.write(text);
-    const { head: clientHead, hasKey, onClose, onFirstMessage, onOpen, onStall } = options;
-    onOpen(
-      new Tunnel({ client: socket, agent: agentSocket, clientHead, agentHead, hasKey, limits, clock, onFirstMessage, onStall, onClose }),
-    );
+    const { head: clientHead, authenticate, onClose, onOpen, onStall } = options;
+    onOpen(new Tunnel({ client: socket, agent: agentSocket, clientHead, agentHead, authenticate, limits, clock, onStall, onClose }));
   });
   outgoing.end();
 }

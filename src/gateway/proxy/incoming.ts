@@ -34,6 +34,19 @@ export function keysOfHandshake(request: IncomingMessage, path: string): readonl
   return [...keysOfRequest(request), ...parameters];
 }
 
+/**
+ * The path with the agent's key in the place of each session key of its query. Agents prefer that one to the header, and none is shown what
+ * a client has.
+ */
+export function withAgentKey(path: string, agentKey: string): string {
+  const query = path.indexOf('?');
+  if (query < 0) return path;
+  const parts = path.slice(query + 1).split('&');
+  const isKey = (part: string) => new URLSearchParams(part).has(keyParameter);
+  if (!parts.some(isKey)) return path;
+  return `${path.slice(0, query)}?${parts.map((part) => (isKey(part) ? `${keyParameter}=${agentKey}` : part)).join('&')}`;
+}
+
 export function withoutQuery(path: string): string {
   const query = path.indexOf('?');
   return query < 0 ? path : path.slice(0, query);

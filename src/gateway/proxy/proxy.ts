@@ -6,6 +6,8 @@ import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { requestIdOf } from '../app/request-scope.ts';
+import { referenceIn } from '../../agent/keys.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
@@ -15,6 +17,7 @@ import type { Turns } from '../limits/turns.ts';
 import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { isOpen, type PortName, type ProxyAddress } from './address.ts';
+import { withKeyReplaced } from './auth-message.ts';
 import type { Addressing } from './addressing.ts';
 import { refuseConnection, sendProblem } from '../app/send-problem.ts';
 import { Exchange } from './exchange.ts';
@@ -22,9 +25,10 @@ import { CloseCode } from './frames.ts';
 import { readHandshake } from './handshake.ts';
 import { openTunnel } from './handshaker.ts';
 import { requestHeaders, type RequestFacts } from './headers.ts';
-import { hasBody, keysOfHandshake, keysOfRequest, refuseUnsafe, withoutQuery } from './incoming.ts';
+import { hasBody, keysOfHandshake, keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './incoming.ts';
 import type { ProxyLimits } from './limits.ts';
-import { isEqual, type SessionKeys } from './session-keys.ts';
+import { OpenSessions } from './open-sessions.ts';
+import type { SessionKeys } from './session-keys.ts';
 import type { Tunnel } from './tunnel.ts';
 import type { Upstream } from './upstream.ts';
 import { Upstreams } from './upstreams.ts';
@@ -34,6 +38,7 @@ export interface ProxyOptions {
   readonly feed: ObjectFeed<Sandbox>;
   readonly namespace: string;
   readonly keys: SessionKeys;
+  readonly ring: KeyRing;
   readonly addressing: Addressing;
   readonly limits: ProxyLimits;
   readonly connections: OwnerConnections;
@@ -67,13 +72,16 @@ const notRunning = (phase: string, retryAfter: string) =>
 export class Proxy {
   readonly #options: ProxyOptions;
   readonly #upstreams: Upstreams;
+  readonly #sessions: OpenSessions;
   /** Connections that want to become WebSockets. */
   readonly #waiting = new Set<Duplex>();
 
   constructor(options: ProxyOptions) {
     this.#options = options;
-    const { sandboxes, namespace, feed, keys, limits, clock } = options;
-    this.#upstreams = new Upstreams({ feed, keys, limits, clock, lookUp: (name) => sandboxes.store.get(namespace, name) });
+    const { sandboxes, namespace, feed, keys, ring, limits, clock } = options;
+    const lookUp = (name: string) => sandboxes.store.get(namespace, name);
+    this.#upstreams = new Upstreams({ feed, keys, limits, clock, lookUp });
+    this.#sessions = new OpenSessions({ feed, keys, ring, clock, lookUp });
   }
 
   /** Requests, handshakes and WebSockets under way. */
@@ -93,11 +101,15 @@ export class Proxy {
     try {
       refuseUnsafe(request, address.path);
       const keys = keysOfRequest(request);
-      const upstream = await this.#upstreamFor(address, keys, isOpen(request.method, address.path));
+      const isOpenToAll = isOpen(request.method, address.path);
+      const upstream = await this.#upstreamFor(address, keys, isOpenToAll);
       // The client may have gone while its request waited.
       if (response.destroyed) return;
+      const over = this.#begin(address, keys, () => response.destroy());
+      if (over !== undefined) response.once('close', over);
       // On an open path a key may be shown that is another's. It is nothing that this agent should see.
-      const hasKey = keys.length > 0 && keys.every((key) => isEqual(upstream.sessionKey, key));
+      const hasKey = over !== undefined;
+      if (!hasKey && !isOpenToAll) throw unauthorized();
       if (hasKey) connections.attribute(request.socket, upstream.owner);
       // It would have a place as long as it likes to send.
       if (!hasKey && hasBody(request)) throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
@@ -107,7 +119,7 @@ export class Proxy {
         request,
         response,
         upstream,
-        path: hasKey ? address.path : withoutQuery(address.path),
+        path: hasKey ? withAgentKey(address.path, upstream.sessionKey) : withoutQuery(address.path),
         headers: requestHeaders(request.rawHeaders, facts),
         facts,
         isLast: () => this.#upstreams.isDraining,
@@ -142,18 +154,42 @@ export class Proxy {
       // Without one the agent takes it in the first frame.
       const upstream = await this.#upstreamFor(address, keys, !hasKey);
       if (socket.destroyed) return;
+      let opened: Tunnel | undefined;
+      const ended = () => (opened === undefined ? socket.destroy() : opened.close(CloseCode.authenticationFailed));
+      const begin = (shown: readonly string[]): boolean => {
+        const over = this.#begin(address, shown, ended);
+        if (over !== undefined) socket.once('close', over);
+        return over !== undefined;
+      };
+      if (hasKey && !begin(keys)) throw unauthorized();
       if (hasKey) connections.attribute(request.socket, upstream.owner);
       let release = this.#upstreams.begin(upstream, { isKeyless: !hasKey });
       const facts = this.#facts(request, { address, upstream, requestId, hasKey });
-      let opened: Tunnel | undefined;
+      const authenticate = (message: string): string | CloseCode => {
+        const shown = withKeyReplaced(message, upstream.sessionKey);
+        if (shown === undefined || !begin([shown.key])) {
+          this.#countFailure(unauthorized(), request);
+          return CloseCode.authenticationFailed;
+        }
+        try {
+          connections.attribute(request.socket, upstream.owner);
+          const keyed = this.#upstreams.begin(upstream, { isKeyless: false });
+          release();
+          release = keyed;
+          return shown.message;
+        } catch {
+          return CloseCode.tryAgainLater;
+        }
+      };
       openTunnel({
         socket,
         head,
         upstream,
-        path: address.path,
+        path: withAgentKey(address.path, upstream.sessionKey),
         headers: requestHeaders(request.rawHeaders, facts),
-        handshake,
-        hasKey,
+        // The first message has to be read, so it must not be compressed.
+        handshake: hasKey ? handshake : { ...handshake, extensions: undefined },
+        authenticate: hasKey ? undefined : authenticate,
         requestId,
         limits,
         clock,
@@ -165,17 +201,6 @@ export class Proxy {
           metrics.proxyWebSockets.inc();
           if (this.#upstreams.isDraining) tunnel.close(CloseCode.serviceRestart);
           else if (upstream.isRetired) tunnel.close(CloseCode.goingAway);
-        },
-        onFirstMessage: () => {
-          try {
-            connections.attribute(request.socket, upstream.owner);
-            const keyed = this.#upstreams.begin(upstream, { isKeyless: false });
-            release();
-            release = keyed;
-            return true;
-          } catch {
-            return false;
-          }
         },
         onStall: (side) => waiting.add(side, upstream.owner, () => side.destroy()),
         onClose: () => {
@@ -201,6 +226,7 @@ export class Proxy {
 
   /** Ends what is left. */
   close(): Promise<void> {
+    this.#sessions.close();
     return this.#upstreams.close();
   }
 
@@ -209,14 +235,18 @@ export class Proxy {
    * alike and after the same time: nobody learns so which ones others have.
    */
   async #upstreamFor(address: ProxyAddress, keys: readonly string[], isOpenToAll: boolean): Promise<Upstream> {
-    const { feed } = this.#options;
-    const isOpened = (sandbox: Sandbox | undefined) => isOpenToAll || this.#isOpenedBy(sandbox, address.portName, keys);
+    const { feed, ring, clock } = this.#options;
+    const beganMs = clock.monotonic();
+    const isOpened = (sandbox: Sandbox | undefined) => isOpenToAll || this.#isOpenedBy(sandbox, keys);
     const known = this.#sandbox(address);
     const upstream = isOpened(known) ? this.#admit(known, address.portName) : undefined;
     if (upstream !== undefined) return upstream;
-    if ((known !== undefined && isOpened(known)) || keys.some((key) => sessionKeyShape.test(key))) {
+    const plausible = keys.filter((key) => sessionKeyShape.test(key));
+    if ((known !== undefined && isOpened(known)) || plausible.length > 0) {
+      if (!isOpened(known)) await Promise.all(plausible.map((key) => ring.appears(referenceIn(key), patienceMs)));
       const isUp = (sandbox: Sandbox | undefined) => sandbox !== undefined && viewOfSandbox(sandbox).phase !== 'STARTING';
-      await feed.settled(address.sandbox, (sandbox) => isUp(sandbox) && isOpened(sandbox), patienceMs);
+      const leftMs = Math.max(0, beganMs + patienceMs - clock.monotonic());
+      await feed.settled(address.sandbox, (sandbox) => isUp(sandbox) && isOpened(sandbox), leftMs);
     }
     const sandbox = this.#sandbox(address);
     if (!isOpened(sandbox)) throw unauthorized();
@@ -228,7 +258,11 @@ export class Proxy {
 
   #problemOf(error: unknown, request: IncomingMessage): ProblemError {
     const problem = toProblem(error);
-    if (problem.code !== 'unauthorized') return problem;
+    return problem.code === 'unauthorized' ? this.#countFailure(problem, request) : problem;
+  }
+
+  /** Counts a request without a right key, and returns the answer to it: after too many of these another one. */
+  #countFailure(problem: ProblemError, request: IncomingMessage): ProblemError {
     try {
       this.#options.failedKey(this.#options.clientAddress(request));
       return problem;
@@ -242,10 +276,18 @@ export class Proxy {
     return sandboxes.store.get(namespace, address.sandbox);
   }
 
-  #isOpenedBy(sandbox: Sandbox | undefined, portName: PortName, shown: readonly string[]): boolean {
+  #isOpenedBy(sandbox: Sandbox | undefined, shown: readonly string[]): boolean {
     if (sandbox === undefined || shown.length === 0) return false;
-    const key = this.#upstreams.of(sandbox, portName)?.sessionKey ?? this.#options.keys.of(sandbox);
-    return key !== undefined && shown.every((candidate) => isEqual(key, candidate));
+    return shown.every((candidate) => this.#options.keys.opening(sandbox, candidate) !== undefined);
+  }
+
+  /**
+   * Registers a request or a WebSocket under its session keys, and returns a function that ends the registration; `end` is called when one of
+   * the keys opens the sandbox no longer. Undefined unless all of them open it now.
+   */
+  #begin(address: ProxyAddress, shown: readonly string[], end: () => void): (() => void) | undefined {
+    const sandbox = this.#sandbox(address);
+    return sandbox === undefined || shown.length === 0 ? undefined : this.#sessions.begin(sandbox, shown, end);
   }
 
   /** For whom it is open. Undefined for a sandbox that is not known or on its way up. */

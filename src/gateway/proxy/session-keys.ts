@@ -1,33 +1,94 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { SandboxKeys } from '../../agent/keys.ts';
+import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Logger } from '../../observability/logger.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { hasLegacySessionKey, sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
 
-/** The keys that open sandboxes' agents, as the gateway checks and tells them. */
+/** The reader of a record that shows session keys. */
+export interface Reader {
+  /** UID of the reader's API key. */
+  readonly keyUid: string;
+  /** Called with each sandbox whose session key is shown. */
+  readonly disclosed: (sandbox: Sandbox) => void;
+}
+
+/** Why a session key opens a sandbox. */
+export interface Opening {
+  /** UIDs of the API keys that the session key ends with. */
+  readonly apiKeyUids: readonly string[];
+  /** When the first of them expires; Infinity where none does. */
+  readonly expiresAtMs: number;
+}
+
+export interface SessionKeysOptions {
+  readonly keys: Pick<SandboxKeys, 'sessionKey' | 'clientKey' | 'knows'>;
+  readonly ring: Pick<KeyRing, 'byReference'>;
+  readonly logger: Logger;
+}
+
+const forGood: Opening = { apiKeyUids: [], expiresAtMs: Infinity };
+
+/**
+ * The session keys of sandboxes, as the gateway checks and shows them. Each API key is shown one of its own, which opens the sandbox only as
+ * long as that API key is valid and the sandbox's keys are not rotated. All of that follows from the caches, so nothing is stored for it.
+ */
 export class SessionKeys {
-  readonly #keys: Pick<SandboxKeys, 'sessionKey'>;
+  readonly #keys: SessionKeysOptions['keys'];
+  readonly #ring: SessionKeysOptions['ring'];
   readonly #logger: Logger;
 
-  constructor(options: { readonly keys: Pick<SandboxKeys, 'sessionKey'>; readonly logger: Logger }) {
+  constructor(options: SessionKeysOptions) {
     this.#keys = options.keys;
+    this.#ring = options.ring;
     this.#logger = options.logger;
   }
 
-  /** Undefined where it can't be derived. */
-  of({ metadata, status }: Sandbox): string | undefined {
+  /** Whether the keys of the sandbox can be derived. */
+  has({ metadata, status }: Sandbox): boolean {
+    if (this.#keys.knows(status?.masterKeyId)) return true;
+    this.#logger.warn('The key of a sandbox can not be derived', { sandbox: metadata.name });
+    return false;
+  }
+
+  /** The key that the sandbox's agent itself demands. Undefined where it cannot be derived. */
+  agentKeyOf(sandbox: Sandbox): string | undefined {
+    return this.#derived(sandbox, () => this.#keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId));
+  }
+
+  /** The session key of a reader. Undefined where it cannot be derived. */
+  shownTo(reader: Reader, sandbox: Sandbox): string | undefined {
+    const key = hasLegacySessionKey(sandbox) ? this.agentKeyOf(sandbox) : this.#clientKeyOf(sandbox, reader.keyUid);
+    if (key !== undefined) reader.disclosed(sandbox);
+    return key;
+  }
+
+  /** Undefined unless the candidate opens the sandbox now. The duration does not depend on how much of a MAC is right. */
+  opening(sandbox: Sandbox, candidate: string): Opening | undefined {
+    if (hasLegacySessionKey(sandbox)) {
+      const key = this.agentKeyOf(sandbox);
+      if (key !== undefined && isEqual(key, candidate)) return forGood;
+    }
+    const found = this.#ring.byReference(referenceIn(candidate));
+    if (found === undefined || found.key.spec.owner !== sandbox.spec.owner) return undefined;
+    const key = this.#clientKeyOf(sandbox, found.key.metadata.uid);
+    if (key === undefined || !isEqual(key, candidate)) return undefined;
+    return { apiKeyUids: found.chain.uids, expiresAtMs: found.chain.expiresAtMs };
+  }
+
+  #clientKeyOf(sandbox: Sandbox, apiKeyUid: string): string | undefined {
+    const generation = sessionKeyGenerationOf(sandbox);
+    if (generation === undefined) return undefined;
+    return this.#derived(sandbox, () => this.#keys.clientKey(sandbox.metadata.uid, { apiKeyUid, generation }, sandbox.status?.masterKeyId));
+  }
+
+  #derived({ metadata }: Sandbox, derive: () => string): string | undefined {
     try {
-      return this.#keys.sessionKey(metadata.uid, status?.masterKeyId);
+      return derive();
     } catch (error) {
       // Made under a master key that this process was not given: its record can be read all the same.
       this.#logger.warn('The key of a sandbox can not be derived', { sandbox: metadata.name, error });
       return undefined;
     }
-  }
-
-  /** Whether the candidate is this sandbox's key. The time it takes tells nothing about how right it was. */
-  opens(sandbox: Sandbox, candidate: string): boolean {
-    const key = this.of(sandbox);
-    return key !== undefined && isEqual(key, candidate);
   }
 }
 

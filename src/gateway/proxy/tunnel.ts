@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock, Timer } from '../../kube/clock.ts';
-import { CloseCode, FrameFollower, closeFrame } from './frames.ts';
+import { FirstMessage } from './first-message.ts';
+import { CloseCode, FrameFollower, closeFrame, textFrame } from './frames.ts';
 import type { ProxyLimits } from './limits.ts';
 
 /** After one side has ended, or was told that it is over. */
@@ -13,11 +14,13 @@ export interface TunnelOptions {
   /** What either side has sent right behind its part of the handshake. */
   readonly clientHead: Buffer;
   readonly agentHead: Buffer;
-  readonly hasKey: boolean;
+  /**
+   * Where the client has shown no key at the handshake: gets its first message, and returns what the agent is sent instead, or why the
+   * connection ends.
+   */
+  readonly authenticate: ((message: string) => string | CloseCode) | undefined;
   readonly limits: ProxyLimits;
   readonly clock: Clock;
-  /** Called once, when a client that has shown no key at the handshake has begun its first message. Returns whether it may go on. */
-  readonly onFirstMessage: () => boolean;
   /** Called when a side does not take what the other one sends as fast as that comes. */
   readonly onStall: (side: Duplex) => void;
   /** Called once, when both connections are closed. */
@@ -30,13 +33,13 @@ export class Tunnel {
   readonly #agent: Socket;
   readonly #toAgent = new FrameFollower();
   readonly #toClient = new FrameFollower();
-  readonly #hasKey: boolean;
+  readonly #authenticate: TunnelOptions['authenticate'];
+  /** Until the client has shown its key. */
+  #first: FirstMessage | undefined;
   readonly #limits: ProxyLimits;
   readonly #clock: Clock;
   readonly #beganMs: number;
-  readonly #onFirstMessage: () => boolean;
   readonly #onStall: (side: Duplex) => void;
-  #isAdmitted: boolean;
   #activeMs: number;
   #closing: CloseCode | undefined;
   #closingSinceMs: number | undefined;
@@ -46,9 +49,8 @@ export class Tunnel {
     const { client, agent, clock } = options;
     this.#client = client;
     this.#agent = agent;
-    this.#hasKey = options.hasKey;
-    this.#isAdmitted = options.hasKey;
-    this.#onFirstMessage = options.onFirstMessage;
+    this.#authenticate = options.authenticate;
+    this.#first = options.authenticate && new FirstMessage();
     this.#onStall = options.onStall;
     this.#limits = options.limits;
     this.#clock = clock;
@@ -72,7 +74,7 @@ export class Tunnel {
 
   /** Whether nobody has shown a key yet: not at the handshake, nor in a first frame. */
   get isWaitingForKey(): boolean {
-    return !this.#hasKey && !this.#toAgent.hasData;
+    return this.#first !== undefined;
   }
 
   /** Ends it with a close frame to both, as soon as a frame may stand there. */
@@ -116,17 +118,25 @@ export class Tunnel {
       if (follower.isBetweenFrames) this.#finish(to, follower, towards);
       return;
     }
-    follower.read(chunk);
-    if (!this.#isAdmitted && this.#toAgent.hasData) {
-      this.#isAdmitted = true;
-      if (!this.#onFirstMessage()) {
-        this.close(CloseCode.tryAgainLater);
-        return;
-      }
-    }
-    if (to.write(chunk)) return;
+    const passed = towards === 'server' && this.#first !== undefined ? this.#afterFirst(this.#first, chunk) : chunk;
+    if (passed.length === 0) return;
+    follower.read(passed);
+    if (to.write(passed)) return;
     from.pause();
     this.#onStall(to);
+  }
+
+  /** The part of the client's bytes that goes to the agent while its key is waited for: control frames, then the first message, rewritten. */
+  #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
+    const result = first.read(chunk);
+    if (result.state === 'waiting') return result.controls;
+    const message = result.state === 'complete' ? this.#authenticate?.(result.text) : undefined;
+    if (result.state === 'refused' || typeof message !== 'string') {
+      this.close(typeof message === 'number' ? message : CloseCode.authenticationFailed);
+      return Buffer.alloc(0);
+    }
+    this.#first = undefined;
+    return Buffer.concat([result.controls, textFrame(message), result.rest]);
   }
 
   #finish(to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {

@@ -8,9 +8,10 @@ import { CloseCode } from './frames.ts';
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
 
-/** The connections to one port of one sandbox, as long as it runs in the same pod with the same key. */
+/** The connections to one port of one sandbox, as long as it runs in the same pod and its agent has the same key. */
 export class Upstream {
   readonly target: Target;
+  /** The key that the agent itself demands. */
   readonly sessionKey: string;
   /** What it stands for: when this is another, it is over. */
   readonly identity: string;

@@ -36,11 +36,11 @@ const tooMany = (bound: Bound) =>
         headers: { 'retry-after': '1' },
       });
 
-/** One upstream for each port that is in use. It ends with the sandbox's run: by a pause, a new pod, another key, or the sandbox's end. */
+/** One upstream for each port that is in use. It ends with the sandbox's run: by a pause, a new pod, another key of its agent, or the sandbox's end. */
 export class Upstreams {
   readonly #feed: ObjectFeed<Sandbox>;
   readonly #lookUp: (name: string) => Sandbox | undefined;
-  readonly #keys: SessionKeys;
+  readonly #keys: Pick<SessionKeys, 'agentKeyOf'>;
   readonly #limits: ProxyLimits;
   readonly #clock: Clock;
   readonly #entries = new Map<string, Entry>();
@@ -53,7 +53,7 @@ export class Upstreams {
   constructor(options: {
     readonly feed: ObjectFeed<Sandbox>;
     readonly lookUp: (name: string) => Sandbox | undefined;
-    readonly keys: SessionKeys;
+    readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
     readonly limits: ProxyLimits;
     readonly clock: Clock;
   }) {
@@ -142,7 +142,7 @@ export class Upstreams {
 
   #identify(sandbox: Sandbox, portName: PortName): { target: Target; sessionKey: string; identity: string } | undefined {
     const target = targetOf(sandbox, portName);
-    const sessionKey = target && this.#keys.of(sandbox);
+    const sessionKey = target && this.#keys.agentKeyOf(sandbox);
     if (target === undefined || sessionKey === undefined) return undefined;
     const identity = `${sandbox.metadata.uid} ${sandbox.status?.podUID ?? ''} ${target.authority} ${sessionKey}`;
     return { target, sessionKey, identity };

@@ -58,12 +58,12 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     body: startRequestSchema,
     answers: { 200: startTaskList },
     problems: [...startProblems, 'share-exceeded'],
-    handle: async ({ owner, headers, body, about, response }) => {
+    handle: async ({ principal, owner, headers, body, about, response }) => {
       // First: nothing is started for a client that could not follow it.
       response.once('close', services.streams.enter(owner));
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
-      streamStart(services, response, conversation, await startTextsOf(services, conversation));
+      streamStart(services, response, conversation, { texts: await startTextsOf(services, conversation), principal });
       return undefined;
     },
   }),
@@ -76,10 +76,10 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     query: idsQuery,
     answers: { 200: conversationList },
     problems: ['too-many-ids'],
-    handle: async ({ owner, query }) => {
+    handle: async ({ owner, query, reader }) => {
       refuseTooMany(query.ids);
       const found = (await services.records.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
-      return { jsonText: await texts.freshConversations(found) };
+      return { jsonText: await texts.freshConversations(found, reader) };
     },
   }),
   keyRoute({
@@ -90,9 +90,9 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     summary: 'Conversations page by page, newest first',
     query: conversationSearch,
     answers: { 200: conversationPage },
-    handle: ({ owner, query: { sort_order, limit, page_id, ...filters } }) => {
+    handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
       const wanted = { of: 'conversations', matches: conversationFilter(filters), sort_order, limit, page_id } as const;
-      return { jsonText: texts.conversationPage(search.page(services.records.conversationsOf(owner), wanted)) };
+      return { jsonText: texts.conversationPage(search.page(services.records.conversationsOf(owner), wanted), reader) };
     },
   }),
   keyRoute({
@@ -118,14 +118,14 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     body: updateRequestSchema,
     answers: { 200: conversationSchema },
     problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
-    handle: async ({ owner, params, body, about }) => {
+    handle: async ({ owner, params, body, about, reader }) => {
       const conversation = await services.records.conversation(owner, params.id);
       if (conversation === undefined) throw notFound('conversation');
       about(`conversation/${conversation.metadata.name}`);
       const { updated, reservation } = await update(services, conversation, body);
       await services.feeds.conversations.shows(updated);
       reservation.release();
-      return { json: await freshRecordOf(services, updated) };
+      return { json: await freshRecordOf(services, updated, reader) };
     },
   }),
   keyRoute({

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { uuidOf } from '../../resources/ids.ts';
 import type { Services } from '../app/services.ts';
+import { chosenIdAnnotation } from '../views/start-request.ts';
 
 /** For so long the same key means the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
@@ -23,28 +24,44 @@ export const idempotencyHeaders = z.object({
 });
 
 /**
- * The names that an owner's key stands for, one after the other: each is for the first start with the key after 24 hours. They
- * follow from the key alone, so every replica, also one that has just started, comes to the same.
+ * The names that an owner's key may mean at one turn, the name of a new conversation first. Each turn is for the first start with the key
+ * after 24 hours. The names follow from the key and the master keys, so every replica, also one that has just started, comes to the same, and
+ * no client can foresee them. The last one is that of earlier versions.
  */
-const nameOf = (owner: string, key: string, turn: number): string => uuidOf(`idempotency/${owner}/${turn}/${key}`);
+const namesOf = (keys: Services['keys'], owner: string, key: string, turn: number): readonly string[] => [
+  ...keys.derivedIds(`idempotency/${owner}/${turn}/${key}`),
+  uuidOf(`idempotency/${owner}/${turn}/${key}`),
+];
+
+/** The ids that an owner's key may mean among the messages of a conversation, that of a new message first. */
+export const messageIdsOf = (keys: Services['keys'], owner: string, conversation: string, key: string): readonly string[] => [
+  ...keys.derivedIds(`message/${owner}/${conversation}/${key}`),
+  uuidOf(`message/${owner}/${conversation}/${key}`),
+];
 
 /** The conversation that an owner has started with a key in the last 24 hours, or else the name for a new one. */
 export async function placeOf(
-  { records, clock }: Pick<Services, 'records' | 'clock'>,
+  { records, clock, keys }: Pick<Services, 'records' | 'clock' | 'keys'>,
   owner: string,
   key: string,
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
-  const isFresh = ({ metadata }: CachedConversation) => clock.now() - Date.parse(metadata.creationTimestamp) < windowMs;
+  // A client may have chosen a name that an earlier version would have derived; what is chosen says nothing about the key.
+  const isFresh = ({ metadata }: CachedConversation) =>
+    clock.now() - Date.parse(metadata.creationTimestamp) < windowMs && metadata.annotations?.[chosenIdAnnotation] === undefined;
   // Of more than one start with this key an earlier one may have been deleted since.
   for (let turn = 0; turn < knownNames; turn++) {
-    const name = nameOf(owner, key, turn);
-    const cached = records.cachedConversation(name);
-    if (cached?.spec.owner === owner && cached.metadata.deletionTimestamp === undefined && isFresh(cached))
-      return { name, present: cached };
+    for (const name of namesOf(keys, owner, key, turn)) {
+      const cached = records.cachedConversation(name);
+      if (cached?.spec.owner === owner && cached.metadata.deletionTimestamp === undefined && isFresh(cached))
+        return { name, present: cached };
+    }
   }
   for (let turn = 0; ; turn++) {
-    const name = nameOf(owner, key, turn);
-    const present = await records.conversation(owner, name);
-    if (present === undefined || isFresh(present)) return { name, present };
+    const names = namesOf(keys, owner, key, turn);
+    const found = await records.conversations(owner, names);
+    const present = found.find((conversation) => conversation !== undefined && isFresh(conversation));
+    if (present !== undefined) return { name: present.metadata.name, present };
+    const [first] = names;
+    if (first !== undefined && found[0] === undefined) return { name: first, present: undefined };
   }
 }

@@ -1,31 +1,54 @@
 import { z } from 'zod';
 import { isNotFound } from '../../kube/errors.ts';
-import { apiKeyRoles, apiKeys } from '../../resources/api-key.ts';
+import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import type { Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import { invalidRequest } from '../errors/validation.ts';
+import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
+import { pageOf } from '../paging/keyset.ts';
 import { apiKeyRecord, apiKeySchema, issuedApiKeySchema } from '../views/api-key.ts';
 import { success, successSchema } from './answers.ts';
-import { label, optional, time } from './fields.ts';
+import { label, optional, paging, time } from './fields.ts';
+import { expiryOfNewKey, refuseTooDeep } from './new-key.ts';
+import { endLegacySessionKeys } from './rotate-key.ts';
 
 const base = '/api/keys';
 const tag = 'account';
+const order = 'keys';
 /** Of one owner. A list of them needs no pages then. */
 const maxKeys = 100;
+/** Instead of an owner's name: every owner. No owner has this name. */
+const everyOwner = '*';
 
 export const keyRequestSchema = z.object({
   name: label(200).trim().min(1, 'must not be empty'),
-  expires_at: optional(time()).meta({ description: 'When it stops working; by default never.' }),
+  expires_at: optional(time()).meta({
+    description:
+      'When it stops working; by default when the key that makes it does, or at the end of the maximum lifetime of the installation. Never later than these.',
+  }),
   owner: optional(ownerName()).meta({ description: 'Whom the key is for. Only keys with the role admin may name somebody else.' }),
   role: optional(z.enum(apiKeyRoles)).meta({ description: 'user by default. Only keys with the role admin may make more of their kind.' }),
 });
 type KeyRequest = z.output<typeof keyRequestSchema>;
 
+const listQuery = z.object({
+  owner: z
+    .union([z.literal(everyOwner), ownerName()], { error: 'must be the name of an owner, or *' })
+    .optional()
+    .meta({
+      description:
+        'Whose keys, * for those of every owner; only keys with the role admin may name another owner. Then limit and page_id count, and the header Link leads to the next page.',
+    }),
+  ...paging,
+  page_id: z.string().optional().meta({ description: 'As in the Link of the answer before.' }),
+});
+
 const byorSchema = z.object({ key: z.null() });
+
+const positionOf = ({ metadata }: ApiKey) => ({ key: metadata.creationTimestamp, id: metadata.name });
 
 export const keyRoutes = (services: Services): readonly Route[] => [
   keyRoute({
@@ -33,29 +56,43 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     path: base,
     operationId: 'listKeys',
     tag,
-    summary: 'Your API keys, without their values',
+    summary: 'Your API keys, without their values; for an admin also those of others',
+    query: listQuery,
     answers: { 200: z.array(apiKeySchema) },
-    handle: ({ owner }) => ({
-      json: services.records
-        .apiKeysOf(owner)
-        .map(apiKeyRecord)
-        .sort((left, right) => (left.created_at + left.id < right.created_at + right.id ? -1 : 1)),
-    }),
+    problems: ['forbidden'],
+    hasNextLink: true,
+    handle: ({ principal, owner, query, response }) => {
+      if (query.owner === undefined) {
+        return { json: pageOf({ items: listed(services, owner), positionOf, descending: false, limit: Infinity }).items.map(apiKeyRecord) };
+      }
+      const wanted = query.owner;
+      if (principal.role !== 'admin' && wanted !== owner)
+        throw new ProblemError('forbidden', 'Only a key with the role admin can list the keys of others.');
+      const pageOrder = `${order}/${wanted}`;
+      const items = listed(services, wanted === everyOwner ? undefined : wanted);
+      const page = pageOf({ items, positionOf, descending: false, limit: query.limit, after: decodeCursor(pageOrder, query.page_id) });
+      const next = encodeCursor(pageOrder, page.next);
+      if (next !== null) {
+        const parameters = new URLSearchParams({ owner: wanted, limit: String(query.limit), page_id: next });
+        response.setHeader('link', `<${services.publicUrl()}${base}?${parameters.toString()}>; rel="next"`);
+      }
+      return { json: page.items.map(apiKeyRecord) };
+    },
   }),
   keyRoute({
     method: 'post',
     path: base,
     operationId: 'createKey',
     tag,
-    summary: 'Make an API key; the answer shows it for the only time',
+    summary: 'Make an API key, which ends with the key that makes it; the answer shows it for the only time',
     body: keyRequestSchema,
     answers: { 201: issuedApiKeySchema },
-    problems: ['forbidden', 'too-many-keys'],
+    problems: ['forbidden', 'too-many-keys', 'key-depth-exceeded'],
     handle: async ({ principal, body, about }) => {
       const owner = ownerFor(principal, body);
-      if (body.expires_at !== undefined && body.expires_at <= services.clock.now()) {
-        throw invalidRequest([{ path: 'body.expires_at', message: 'must be in the future' }]);
-      }
+      refuseTooDeep(principal.chain);
+      const nowMs = services.clock.now();
+      const expiresAtMs = expiryOfNewKey(body.expires_at, { chain: principal.chain, maxLifetimeMs: services.maxKeyLifetimeMs, nowMs });
       if (services.records.apiKeysOf(owner).length >= maxKeys) {
         throw new ProblemError('too-many-keys', `An owner can have ${maxKeys} keys. Revoke one that is not needed.`);
       }
@@ -66,9 +103,10 @@ export const keyRoutes = (services: Services): readonly Route[] => [
         owner,
         role: body.role ?? 'user',
         description: body.name,
-        ...(body.expires_at === undefined ? {} : { expiresAt: new Date(body.expires_at).toISOString() }),
+        issuedBy: { name: principal.keyName, uid: principal.keyUid },
+        ...(expiresAtMs === undefined ? {} : { expiresAt: new Date(expiresAtMs).toISOString() }),
       });
-      about(`key/${resource.metadata.name} of ${owner}`);
+      about(targetOf(resource));
       await services.feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
       return { status: 201, json: { ...apiKeyRecord(resource), key } };
     },
@@ -78,17 +116,18 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     path: `${base}/{id}`,
     operationId: 'revokeKey',
     tag,
-    summary: 'Revoke one of your API keys',
+    summary: 'Revoke one of your API keys, and with it the keys that it made and what they opened; for an admin also those of others',
     params: z.object({ id: z.string() }),
     answers: { 200: successSchema },
     problems: ['not-found', 'conflict'],
-    handle: async ({ owner, params, about }) => {
-      const found = await services.records.apiKey(owner, params.id);
+    handle: async ({ principal, owner, params, about }) => {
+      const found = await services.records.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
       if (found === undefined) throw notFound('API key');
       const { name, namespace, uid } = found.metadata;
-      about(`key/${name}`);
+      about(targetOf(found));
+      await endLegacySessionKeys(services, found);
       try {
-        await services.client.delete(apiKeys, namespace, name, { uid });
+        await services.client.delete(apiKeys, namespace, name, { uid, propagationPolicy: 'Background' });
       } catch (error) {
         if (!isNotFound(error)) throw error;
       }
@@ -106,6 +145,13 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     handle: () => ({ json: { key: null } }),
   }),
 ];
+
+/** Names the owner as well, because an admin's request may be about the key of another owner. */
+const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
+
+/** Leaves out keys with a deleted maker: Kubernetes is about to delete them, and they open nothing any more. */
+const listed = ({ records, ring }: Services, owner: string | undefined): readonly ApiKey[] =>
+  (owner === undefined ? records.everyApiKey() : records.apiKeysOf(owner)).filter((key) => !ring.isOrphan(key));
 
 /** Throws 403 where the key that asks is not an admin's, and the wish is beyond its own owner and role. */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {

@@ -68,8 +68,9 @@ const unlimited: TakeRoom = () => ({ release: () => undefined, releaseWhenShown:
 const totalBytes = (messages: readonly LaterMessage[]): number => messages.reduce((total, one) => total + bytesOf(one), 0);
 
 /**
- * Stores a message for the agent: after those that are there, and once, however often it is called with the same id. The write is
- * made on the version that was read, so that one whose answer is lost either shows in the next read or never takes effect after it.
+ * Stores a message for the agent: after those that are there, and once, however often it is called with the same id. `otherIds` are those that the
+ * same message may have got before. The write is made on the version that was read, so that one whose answer is lost either shows in the
+ * next read or never takes effect after it.
  */
 export async function queueMessage(
   client: KubeClient,
@@ -77,13 +78,14 @@ export async function queueMessage(
   id: string,
   message: Message,
   takeRoom: TakeRoom = unlimited,
+  otherIds: readonly string[] = [],
 ): Promise<QueuedMessage> {
   let lost: TransportError | undefined;
   for (let attempt = 1; attempt <= maxAttempts; attempt++) {
     const stored = await findStored(client, conversations, namespace, name);
     if (stored?.metadata.uid !== uid || stored.metadata.deletionTimestamp !== undefined) throw notFound('conversation');
     const { messages = [] } = stored.spec;
-    const same = messages.find((known) => known.id === id);
+    const same = messages.find((known) => known.id === id || otherIds.includes(known.id));
     if (same !== undefined) return { conversation: stored, number: sameAs(same, message), reservation: undefined };
     const number = Math.max(stored.status?.messages?.told ?? 0, ...messages.map((known) => known.number)) + 1;
     const { resourceVersion } = stored.metadata;

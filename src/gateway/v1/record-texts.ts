@@ -1,16 +1,23 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { listText, pageFrame, plainFrame } from '../app/list-answer.ts';
+import { listText, pageFrame, plainFrame, type Pieces } from '../app/list-answer.ts';
 import type { Services } from '../app/services.ts';
+import type { Reader } from '../proxy/session-keys.ts';
 import { conversationRecord, type ConversationSources } from '../views/conversation.ts';
-import { isSameAccess, type AgentAccess } from '../views/exposure.ts';
 import { sourcesOf } from './records.ts';
 
 interface MadeRecord {
   readonly sources: ConversationSources;
-  readonly access: AgentAccess | undefined;
-  readonly text: string;
+  readonly agentUrl: string | undefined;
+  /** Whether the record has a session key at all. */
+  readonly hasKey: boolean;
+  /** The record up to the session key, its last field, which differs from reader to reader. */
+  readonly start: string;
 }
+
+/** How a record ends that shows no session key. */
+const recordEnd = 'null}';
+
 const isSame = (one: ConversationSources, other: ConversationSources): boolean =>
   one.sandbox === other.sandbox &&
   one.parent === other.parent &&
@@ -27,34 +34,41 @@ export class RecordTexts {
   }
 
   /** For clients that follow each of them, as `freshRecordOf`. */
-  async freshConversations(conversations: readonly CachedConversation[]): Promise<string> {
+  async freshConversations(conversations: readonly CachedConversation[], reader: Reader): Promise<string> {
     const { records } = this.#services;
-    const texts = conversations.map(async (conversation) => this.#conversation(conversation, await records.sandboxOf(conversation)));
+    const texts = conversations.map(async (conversation) =>
+      this.#conversation(conversation, reader, await records.sandboxOf(conversation)),
+    );
     return listText(plainFrame, await Promise.all(texts));
   }
 
   /** With sandboxes from the cache alone, as `recordOf`. */
-  conversationPage({
-    items,
-    next_page_id,
-  }: {
-    readonly items: readonly CachedConversation[];
-    readonly next_page_id: string | null;
-  }): string {
+  conversationPage(
+    { items, next_page_id }: { readonly items: readonly CachedConversation[]; readonly next_page_id: string | null },
+    reader: Reader,
+  ): string {
     return listText(
       pageFrame(next_page_id),
-      items.map((conversation) => this.#conversation(conversation)),
+      items.map((conversation) => this.#conversation(conversation, reader)),
     );
   }
 
-  #conversation(conversation: CachedConversation, sandbox?: Sandbox): string {
-    const { exposure } = this.#services;
+  #conversation(conversation: CachedConversation, reader: Reader, sandbox?: Sandbox): Pieces {
     const sources = sourcesOf(this.#services, conversation, sandbox);
-    const access = exposure.accessTo(sources.sandbox);
+    const access = this.#services.exposure.accessTo(sources.sandbox);
+    const { start, hasKey } = this.#made(conversation, sources, access?.agentUrl);
+    const key = hasKey ? access?.sessionKeyFor(reader) : undefined;
+    return key === undefined ? [start, recordEnd] : [start, JSON.stringify(key), '}'];
+  }
+
+  #made(conversation: CachedConversation, sources: ConversationSources, agentUrl: string | undefined): MadeRecord {
     const known = this.#records.get(conversation);
-    if (known !== undefined && isSame(known.sources, sources) && isSameAccess(known.access, access)) return known.text;
-    const text = JSON.stringify(conversationRecord(sources, exposure));
-    this.#records.set(conversation, { sources, access, text });
-    return text;
+    if (known !== undefined && isSame(known.sources, sources) && known.agentUrl === agentUrl) return known;
+    const record = conversationRecord(sources, this.#services.exposure);
+    const text = JSON.stringify(record);
+    if (!text.endsWith(`"session_api_key":${recordEnd}`)) throw new Error('the session key has to be the last field of a record');
+    const made = { sources, agentUrl, hasKey: record.conversation_url !== null, start: text.slice(0, -recordEnd.length) };
+    this.#records.set(conversation, made);
+    return made;
   }
 }

@@ -2,6 +2,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';
 import { notFound } from '../errors/problem-error.ts';
+import type { Reader } from '../proxy/session-keys.ts';
 import { conversationRecord, type ConversationSources } from '../views/conversation.ts';
 import type { StartTexts } from '../views/start-request.ts';
 import { startTaskRecord } from '../views/start-task.ts';
@@ -18,13 +19,15 @@ export const sourcesOf = (
   children: records.children(conversation),
 });
 
-/** The wire record of a conversation. */
-export const recordOf = (services: Services, conversation: CachedConversation, sandbox?: Sandbox) =>
-  conversationRecord(sourcesOf(services, conversation, sandbox), services.exposure);
+/** The wire record of a conversation, without a session key. */
+export const recordOf = (services: Services, conversation: CachedConversation) =>
+  conversationRecord(sourcesOf(services, conversation), services.exposure);
 
-/** The same for a client that follows this one conversation: MISSING, which ends that for good, is not said because a cache is behind. */
-export const freshRecordOf = async (services: Services, conversation: CachedConversation) =>
-  recordOf(services, conversation, await services.records.sandboxOf(conversation));
+/** The record for a client that follows this one conversation: MISSING, which ends that for good, is not said because a cache is behind. */
+export async function freshRecordOf(services: Services, conversation: CachedConversation, reader: Reader) {
+  const sandbox: Sandbox | undefined = await services.records.sandboxOf(conversation);
+  return conversationRecord(sourcesOf(services, conversation, sandbox), services.exposure, reader);
+}
 
 /** What its client has sent with the start. Throws a problem where the conversation does not exist any more. */
 export async function startTextsOf({ startTexts }: Services, conversation: CachedConversation): Promise<StartTexts> {

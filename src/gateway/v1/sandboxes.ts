@@ -16,6 +16,7 @@ import { refuseTooMany } from './fields.ts';
 import { idQuery, pageQuery, resumeRequestSchema, sandboxParams, sandboxStartQuery } from './schemas.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, requestResume, requestRun } from './resume.ts';
+import { rotateSessionKey } from './rotate-key.ts';
 
 const base = '/api/v1/sandboxes';
 const tag = 'sandboxes';
@@ -30,7 +31,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     summary: 'Sandboxes page by page, newest first',
     query: pageQuery,
     answers: { 200: sandboxPage },
-    handle: ({ owner, query: { limit, page_id } }) => {
+    handle: ({ owner, query: { limit, page_id }, reader }) => {
       const { items, next } = pageOf({
         items: services.records.sandboxesOf(owner),
         positionOf: ({ metadata }) => ({ key: metadata.creationTimestamp, id: metadata.name }),
@@ -39,7 +40,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
         after: decodeCursor(order, page_id),
       });
       return {
-        json: { items: items.map((sandbox) => sandboxRecord(sandbox, services.exposure)), next_page_id: encodeCursor(order, next) },
+        json: { items: items.map((sandbox) => sandboxRecord(sandbox, services.exposure, reader)), next_page_id: encodeCursor(order, next) },
       };
     },
   }),
@@ -52,10 +53,10 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     query: idQuery,
     answers: { 200: sandboxList },
     problems: ['too-many-ids'],
-    handle: async ({ owner, query }) => {
+    handle: async ({ owner, query, reader }) => {
       refuseTooMany(query.id);
       const found = await services.records.sandboxes(owner, query.id);
-      return { json: found.map((sandbox) => (sandbox === undefined ? null : sandboxRecord(sandbox, services.exposure))) };
+      return { json: found.map((sandbox) => (sandbox === undefined ? null : sandboxRecord(sandbox, services.exposure, reader))) };
     },
   }),
   keyRoute({
@@ -67,10 +68,10 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     query: sandboxStartQuery,
     answers: { 200: sandboxSchema },
     problems: ['not-found', 'quota-exceeded', 'sandbox-limit-exceeded'],
-    handle: async ({ owner, query, about }) => {
+    handle: async ({ owner, query, about, reader }) => {
       const sandbox = await startSandbox(services, owner, query.sandbox_spec_id);
       about(`sandbox/${sandbox.metadata.name}`);
-      return { json: sandboxRecord(sandbox, services.exposure) };
+      return { json: sandboxRecord(sandbox, services.exposure, reader) };
     },
   }),
   keyRoute({
@@ -109,6 +110,23 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       const { name, namespace } = sandbox.metadata;
       if (isFailed || viewOfSandbox(services.records.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
       await (body.run === true ? requestRun : requestResume)(services, namespace, name);
+      return success;
+    },
+  }),
+  keyRoute({
+    method: 'post',
+    path: `${base}/{id}/rotate-key`,
+    operationId: 'rotateSandboxKey',
+    tag,
+    summary: 'Replace the session keys of a sandbox: what the old ones have opened ends, and the next record has another one',
+    params: sandboxParams,
+    answers: { 200: successSchema },
+    problems: ['not-found', 'conflict'],
+    handle: async ({ owner, params, about }) => {
+      const sandbox = await services.records.sandbox(owner, params.id);
+      if (sandbox === undefined) throw notFound('sandbox');
+      about(`sandbox/${sandbox.metadata.name}`);
+      await rotateSessionKey(services, sandbox);
       return success;
     },
   }),

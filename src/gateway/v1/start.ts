@@ -3,7 +3,8 @@ import { TransportError, isAlreadyExists } from '../../kube/errors.ts';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation, type ConversationSpec } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
-import { newUuid } from '../../resources/ids.ts';
+import { isDerivedForm, newUuid } from '../../resources/ids.ts';
+import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { NewObject } from '../../resources/object.ts';
 import { storedBytesOf } from '../../resources/stored-size.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
@@ -33,6 +34,7 @@ export const startProblems = [
   'wrong-state',
   'conversation-id-taken',
   'idempotency-key-reused',
+  'model-not-allowed',
   'quota-exceeded',
   ...capProblems,
 ] as const satisfies readonly ProblemCode[];
@@ -108,7 +110,12 @@ interface Place {
 
 async function placeFor(services: Services, owner: string, request: StartRequest, idempotencyKey: string | undefined): Promise<Place> {
   const { conversation_id: chosen } = request;
-  if (chosen !== undefined) return { name: chosen, present: await services.records.conversation(owner, chosen) };
+  if (chosen !== undefined) {
+    const present = await services.records.conversation(owner, chosen);
+    // Otherwise a client could take the name that another start, or a conversation of kubectl's, is about to get.
+    if (present === undefined && isDerivedForm(chosen)) throw taken(request);
+    return { name: chosen, present };
+  }
   if (idempotencyKey !== undefined) return placeOf(services, owner, idempotencyKey);
   return { name: newUuid(services.clock.now(), services.random) };
 }
@@ -116,7 +123,19 @@ async function placeFor(services: Services, owner: string, request: StartRequest
 const taken = (request: StartRequest): ProblemError =>
   request.conversation_id === undefined
     ? new ProblemError('idempotency-key-reused', 'Another request was made with this Idempotency-Key within the last 24 hours.')
-    : new ProblemError('conversation-id-taken', 'A conversation with this id was started by another request.');
+    : new ProblemError(
+        'conversation-id-taken',
+        'A conversation with this id was started by another request, or the id is a UUID of version 8, which the service derives itself.',
+      );
+
+/** Throws 422 where the template does not allow the model. Without a template the start itself finds out. */
+async function refuseModel({ records }: Services, { llm_model: model }: StartRequest, { templateName }: References): Promise<void> {
+  const template = model === undefined ? undefined : await records.template(templateName);
+  if (model === undefined || template === undefined || isModelAllowed(model, template.spec.agent)) return;
+  throw new ProblemError('model-not-allowed', `The sandbox spec ${templateName} does not allow the model ${model}.`, {
+    errors: [{ path: 'body.llm_model', message: 'must be a model that the sandbox spec allows' }],
+  });
+}
 
 /** Throws 403 where a host says so. One that can't be asked stops nobody: then the start itself finds out. A missing branch is its matter too. */
 async function refuseWithoutAccess({ git }: Services, owner: string, request: StartRequest): Promise<void> {
@@ -145,6 +164,7 @@ export async function startConversation(
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
   const references = await resolve(services, owner, request);
+  await refuseModel(services, request, references);
   if (references.sandboxName === undefined || references.paused || references.failed) refuseOverQuota(services, owner);
   const spec = specOf(owner, request, references);
   const object: NewObject<Conversation> = {

@@ -3,6 +3,7 @@ import { sleep } from '../../kube/clock.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver } from '../../resources/conversation.ts';
 import type { Services } from '../app/services.ts';
+import type { Principal } from '../auth/authenticate.ts';
 import type { StartTexts } from '../views/start-request.ts';
 import { startTaskAt, transitionsOf, type StartTask } from '../views/start-task.ts';
 
@@ -16,11 +17,16 @@ const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined };
 /**
  * Writes a start as a JSON array, one element for each status it has had or will have, until READY or ERROR. What happens in
  * between is read from the list of transitions, so none is missed however many come at once. A client that leaves ends the
- * writing and nothing else; a shutdown ends the array.
+ * writing and nothing else; a shutdown ends the array, and so does the end of the API key that has opened the stream.
  * @param texts Of the first element. A stream that waits holds no texts, because as many are open as clients like.
  */
-export function streamStart(services: Services, response: Response, conversation: CachedConversation, texts: StartTexts): void {
-  const { feeds, clock, exposure, records, startTexts, streams, waiting } = services;
+export function streamStart(
+  services: Services,
+  response: Response,
+  conversation: CachedConversation,
+  { texts, principal }: { readonly texts: StartTexts; readonly principal: Principal },
+): void {
+  const { feeds, clock, exposure, records, ring, startTexts, streams, waiting } = services;
   const { name, uid } = conversation.metadata;
   const { owner } = conversation.spec;
   let known = conversation;
@@ -34,7 +40,7 @@ export function streamStart(services: Services, response: Response, conversation
     if (over) return;
     over = true;
     stopListening();
-    forget();
+    for (const forget of forgets) forget();
     timer.cancel();
     response.end(closing);
   };
@@ -86,7 +92,7 @@ export function streamStart(services: Services, response: Response, conversation
   response.write('[');
   let timer = keepOpen();
   const stopListening = feeds.conversations.on(name, follow);
-  let forget = (): void => undefined;
+  const forgets: (() => void)[] = [];
   response.once('close', () => end(''));
   const access = exposure.accessTo(records.sandboxNamed(conversation.status?.sandboxName));
   write(startTaskAt(conversation, texts, { status: 'WORKING', time: conversation.metadata.creationTimestamp }, access));
@@ -94,6 +100,8 @@ export function streamStart(services: Services, response: Response, conversation
   const cached = records.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
   // Last, since a shutdown that has begun ends it at once: the client learns which start it is all the same.
-  forget = streams.add(() => end());
-  if (isOver()) forget();
+  const ended = () => end();
+  forgets.push(streams.add(ended));
+  forgets.push(ring.untilEnd(principal.keyName, principal.keyUid, ended));
+  if (isOver()) for (const forget of forgets) forget();
 }

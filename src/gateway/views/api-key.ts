@@ -11,6 +11,7 @@ export const apiKeySchema = z.object({
   created_at: timestampSchema,
   last_used_at: timestampSchema.nullable().meta({ description: 'To the hour; null: not yet, or within the last minute.' }),
   expires_at: timestampSchema.nullable().meta({ description: 'When it stops working; null: never.' }),
+  issued_by: z.string().nullable().meta({ description: 'The key that made it, and that it ends with; null: none.' }),
 });
 export const issuedApiKeySchema = apiKeySchema.extend({
   key: z.string().meta({ description: 'The key itself. It is shown only now.' }),
@@ -29,4 +30,5 @@ export const apiKeyRecord = ({ metadata, spec, status }: ApiKey): z.output<typeo
   created_at: wireTime(metadata.creationTimestamp),
   last_used_at: timeOrNull(status?.lastUsedTime),
   expires_at: timeOrNull(spec.expiresAt),
+  issued_by: spec.issuedBy?.name ?? null,
 });

@@ -4,6 +4,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { executionStatuses, isStartOver, sandboxStatuses, startStatusOf, untoldMessages } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
+import type { Reader } from '../proxy/session-keys.ts';
 import type { Exposure } from './exposure.ts';
 import { idSchema, timestampSchema } from './schemas.ts';
 import { transitionsOf } from './start-task.ts';
@@ -82,7 +83,8 @@ export const updatedAt = (conversation: CachedConversation): string =>
     transitionsOf(conversation).at(-1)?.time,
   );
 
-export function conversationRecord(sources: ConversationSources, exposure: Exposure): z.output<typeof conversationSchema> {
+/** Without a reader no session key is shown. */
+export function conversationRecord(sources: ConversationSources, exposure: Exposure, reader?: Reader): z.output<typeof conversationSchema> {
   const { conversation, sandbox, parent, children } = sources;
   const { metadata, spec, status } = conversation;
   const id = conversationIdOf(conversation);
@@ -114,7 +116,8 @@ export function conversationRecord(sources: ConversationSources, exposure: Expos
     created_at: wireTime(metadata.creationTimestamp),
     updated_at: wireTime(updatedAt(conversation)),
     conversation_url: access === undefined ? null : `${access.agentUrl}/api/conversations/${id}`,
-    session_api_key: access?.sessionKey ?? null,
+    // The last field: the text before it is the same for every reader.
+    session_api_key: (reader && access?.sessionKeyFor(reader)) ?? null,
   };
 }
 

@@ -1,14 +1,13 @@
 import { defaultAgentPort } from '../../agent/endpoint.ts';
-import type { SandboxKeys } from '../../agent/keys.ts';
-import type { Logger } from '../../observability/logger.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { SessionKeys } from '../proxy/session-keys.ts';
+import type { Reader, SessionKeys } from '../proxy/session-keys.ts';
 
 export interface AgentAccess {
   /** Absolute, without a slash at the end. */
   readonly agentUrl: string;
   readonly port: number;
-  readonly sessionKey: string;
+  /** The session key that the reader shows there. */
+  readonly sessionKeyFor: (reader: Reader) => string | undefined;
 }
 
 export interface Exposure {
@@ -18,25 +17,25 @@ export interface Exposure {
 
 export const nothingExposed: Exposure = { accessTo: () => undefined };
 
-export const isSameAccess = (one: AgentAccess | undefined, other: AgentAccess | undefined): boolean =>
-  one?.agentUrl === other?.agentUrl && one?.sessionKey === other?.sessionKey;
+/** For texts without a session key. */
+export const isSameAccess = (one: AgentAccess | undefined, other: AgentAccess | undefined): boolean => one?.agentUrl === other?.agentUrl;
 
 export interface ExposureOptions {
   /** Absolute, without a slash at the end. */
   readonly agentUrlOf: (sandboxName: string) => string;
-  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
-  readonly logger: Logger;
+  readonly keys: Pick<SessionKeys, 'has' | 'shownTo'>;
 }
 
 /** Agents behind the gateway's proxy. */
-export function exposedBy({ agentUrlOf, keys, logger }: ExposureOptions): Exposure {
-  const sessionKeys = new SessionKeys({ keys, logger });
-  return {
-    accessTo: (sandbox) => {
-      if (sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
-      const sessionKey = sessionKeys.of(sandbox);
-      if (sessionKey === undefined) return undefined;
-      return { agentUrl: agentUrlOf(sandbox.metadata.name), port: sandbox.status?.agentPort ?? defaultAgentPort, sessionKey };
-    },
-  };
-}
+export const exposedBy = ({ agentUrlOf, keys }: ExposureOptions): Exposure => ({
+  accessTo: (sandbox) => {
+    if (sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
+    // Without its key no request gets through to the agent.
+    if (!keys.has(sandbox)) return undefined;
+    return {
+      agentUrl: agentUrlOf(sandbox.metadata.name),
+      port: sandbox.status?.agentPort ?? defaultAgentPort,
+      sessionKeyFor: (reader) => keys.shownTo(reader, sandbox),
+    };
+  },
+});

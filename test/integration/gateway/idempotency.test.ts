@@ -1,9 +1,13 @@
 import { systemClock, type Clock } from '../../../src/kube/clock.ts';
 import { TransportError } from '../../../src/kube/errors.ts';
-import { newUuid } from '../../../src/resources/ids.ts';
+import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { conversationIdOfStartTask, isDerivedForm, newUuid, uuidOf } from '../../../src/resources/ids.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
+import { requestHashAnnotation } from '../../../src/gateway/v1/start.ts';
+import { chosenIdAnnotation } from '../../../src/gateway/views/start-request.ts';
+import { startTaskSchema } from '../../../src/gateway/views/start-task.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations';
@@ -24,6 +28,10 @@ describe('starts with an Idempotency-Key', () => {
   const start = (key: string, body: object = hello, at = gateway, owner = at.alice) =>
     at.post(base, body, { key: owner, headers: { 'Idempotency-Key': key } });
   const idOf = ({ json }: Answer) => (json as { id: string }).id;
+  const started = async (key: string) => {
+    const { id } = startTaskSchema.parse((await start(key)).json);
+    return gateway.client.get(conversations, namespace, conversationIdOfStartTask(id));
+  };
   const stored = async () => (await gateway.client.list(conversations, { namespace })).items;
 
   it('give the first answer again for the same body, however it is written', async () => {
@@ -87,6 +95,57 @@ describe('starts with an Idempotency-Key', () => {
     await gateway.seen(gateway.caches.quotas, made);
     expect((await start('k2')).status).toBe(429);
     expect(await start('k1')).toMatchObject({ status: 200, json: { id: idOf(first) } });
+  });
+
+  it('have a name that nobody can foresee who has no master key, and that no other start can take', async () => {
+    const { name } = (await started('k1')).metadata;
+    expect([uuidOf('idempotency/alice/0/k1'), newUuid(0)].map((id) => id === name)).toEqual([false, false]);
+    expect(gateway.keys.derivedIds('idempotency/alice/0/k1')).toEqual([name]);
+    // Bob has learned which id the next start gets.
+    const [next = ''] = gateway.keys.derivedIds('idempotency/alice/0/k2');
+    expect(isDerivedForm(next)).toBe(true);
+    expect(await gateway.post(base, { ...hello, conversation_id: next }, { key: gateway.bob })).toMatchObject({
+      status: 409,
+      json: { code: 'conversation-id-taken' },
+    });
+    expect((await started('k2')).metadata.name).toBe(next);
+  });
+
+  it('can be repeated by the id of the conversation, too', async () => {
+    const { name } = (await started('k1')).metadata;
+    expect(await gateway.post(base, { ...hello, conversation_id: name })).toMatchObject({ status: 200 });
+    expect(await stored()).toHaveLength(1);
+  });
+
+  it('find what an earlier version has named, unless a client has chosen that name', async () => {
+    const first = await gateway.addConversation(uuidOf('idempotency/alice/0/k1'));
+    const hash = (await started('k2')).metadata.annotations?.[requestHashAnnotation];
+    const annotated = (chosen: object) =>
+      gateway.client.mergePatch(conversations, namespace, first.metadata.name, {
+        metadata: { annotations: { [requestHashAnnotation]: hash, ...chosen } },
+      });
+    await gateway.seen(gateway.caches.conversations, await annotated({}));
+    expect(await start('k1')).toMatchObject({ status: 200 });
+    expect(await stored()).toHaveLength(2);
+    await gateway.seen(gateway.caches.conversations, await annotated({ [chosenIdAnnotation]: 'true' }));
+    expect(await start('k1')).toMatchObject({ status: 200 });
+    expect(await stored()).toHaveLength(3);
+  });
+
+  it('are one over a rotation of the master key, on every replica', async () => {
+    const first = await start('k1');
+    const [oldKey, newKey] = [Buffer.alloc(32, 7), Buffer.alloc(32, 8)];
+    const rotated = await gateway.replica({ keys: new SandboxKeys([newKey, oldKey]) });
+    const behind = await gateway.replica({ keys: new SandboxKeys([newKey, oldKey]) });
+    await behind.fallBehind();
+    expect(idOf(await start('k1', hello, rotated))).toBe(idOf(first));
+    const second = await start('k2', hello, rotated);
+    for (const replica of [behind, await gateway.replica({ keys: new SandboxKeys([oldKey, newKey]) })]) {
+      expect(idOf(await start('k2', hello, replica))).toBe(idOf(second));
+      await replica.stop();
+    }
+    expect(await stored()).toHaveLength(2);
+    await rotated.stop();
   });
 
   it('are one when the answer to the create was lost', async () => {

@@ -412,15 +412,21 @@ describe('a request to an agent', () => {
 describe('a WebSocket to an agent', () => {
   const path = (base: string, query = '') => `${base}/sockets/events/1${query}`;
 
-  it.each<[string, (key: string) => [string, Record<string, string>]]>([
+  const auth = (key: string) => JSON.stringify({ type: 'auth', session_api_key: key });
+
+  it.each<[string, (key: string) => [string, Record<string, string>, string?]]>([
     ['with its key in the header', (key) => ['', keyed(key)]],
     ['with its key in the query', (key) => [`?session_api_key=${key}`, {}]],
-    ['without a key, which the agent takes in the first frame', () => ['?resend_mode=all', {}]],
+    ['without a key, which comes in the first message', (key) => ['?resend_mode=all', {}, auth(key)]],
   ])('%s passes everything on, large and compressed too', async (_case, given) => {
     const { path: base, key } = await aSandbox();
-    const [query, headers] = given(key);
+    const [query, headers, first] = given(key);
     const socket = webSocket(path(base, query), { ...headers, authorization: 'Bearer x', cookie: 'a=b' });
     await once(socket, 'open');
+    if (first !== undefined) {
+      socket.send(first);
+      await once(socket, 'message');
+    }
     for (const size of [1, 200, 100_000, 1_000_000]) {
       socket.send('x'.repeat(size));
       const [data] = (await once(socket, 'message')) as [Buffer];
@@ -515,7 +521,7 @@ describe('a WebSocket to an agent', () => {
     expect(await refused(webSocket(path(base)))).toBe(503);
     const keyedSocket = webSocket(path(base), keyed(key));
     await once(keyedSocket, 'open');
-    first.send('{"type":"auth"}');
+    first.send(auth(key));
     await once(first, 'message');
     const third = webSocket(path(base));
     await once(third, 'open');

@@ -71,6 +71,7 @@ describe('requests and WebSockets to agents', () => {
 
   const sessionKey = (sandbox: string) =>
     gateway.keys.sessionKey(gateway.caches.sandboxes.store.list().find(({ metadata }) => metadata.name === sandbox)?.metadata.uid ?? '');
+  const auth = (sandbox: string) => JSON.stringify({ type: 'auth', session_api_key: sessionKey(sandbox) });
   const request = async (sandbox: string, key = true) => {
     const headers = key ? { 'x-session-api-key': sessionKey(sandbox) } : {};
     const response = await gateway.open('GET', `${path(sandbox)}/alive`, { key: null, headers });
@@ -114,7 +115,7 @@ describe('requests and WebSockets to agents', () => {
     expect(first).toBeInstanceOf(WebSocket);
     expect(await webSocket('alice-1', false)).toBe(429);
     if (first instanceof WebSocket) {
-      first.send('hello');
+      first.send(auth('alice-1'));
       await once(first, 'message');
     }
     const second = await webSocket('alice-1', false);
@@ -123,7 +124,7 @@ describe('requests and WebSockets to agents', () => {
     expect([await request('alice-1'), await request('alice-2'), await request('alice-2')]).toEqual([200, 200, 200]);
     // No room is left for a second one with a key.
     if (second instanceof WebSocket) {
-      second.send('hello');
+      second.send(auth('alice-1'));
       const [code] = (await once(second, 'close')) as [number];
       expect(code).toBe(1013);
     }

@@ -1,6 +1,8 @@
 import { TransportError } from '../../../src/kube/errors.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { conversationIdOfStartTask, dashedUuid, newUuid } from '../../../src/resources/ids.ts';
+import { apiVersion } from '../../../src/resources/group.ts';
+import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 
@@ -289,6 +291,49 @@ describe('starting a conversation', () => {
         });
       }
       expect(await start({ ...hello, ...fields })).toMatchObject({ status });
+    });
+  });
+
+  describe('with a model', () => {
+    const withAgent = async (name: string, agent: object) => {
+      const { spec } = await gateway.client.get(sandboxTemplates, namespace, 'default');
+      const made = await gateway.client.create(sandboxTemplates, {
+        apiVersion,
+        kind: 'SandboxTemplate',
+        metadata: { namespace, name },
+        spec: { ...spec, agent: { ...spec.agent, ...agent } },
+      });
+      await gateway.seen(gateway.caches.templates, made);
+    };
+    beforeAll(async () => {
+      await withAgent('keyed', { model: 'openai/m', baseUrl: 'https://models.example/v1', credential: 'openai' });
+      await withAgent('listed', { allowedModels: ['openai/gpt-5*'] });
+    });
+
+    it.each<[string, string, number]>([
+      ['keyed', 'openai/m', 200],
+      ['keyed', 'openai/other', 200],
+      ['keyed', 'huggingface/m', 422],
+      ['listed', 'openai/gpt-5-mini', 200],
+      ['listed', 'openai/gpt-4', 422],
+      ['default', 'some/model', 200],
+      ['default', 'huggingface/https://models.example', 422],
+      ['default', 'openai/m@models.example', 422],
+      ['default', 'openai/ m', 422],
+    ])('of the sandbox spec %s: %s gets %i', async (spec, model, status) => {
+      const answer = await start({ ...hello, sandbox_spec_id: spec, llm_model: model });
+      expect(answer.status).toBe(status);
+      if (status === 422) expect(answer.json).toMatchObject({ code: 'model-not-allowed', errors: [{ path: 'body.llm_model' }] });
+    });
+
+    it('is refused in a sandbox that is joined, too', async () => {
+      await gateway.client.create(sandboxes, {
+        apiVersion,
+        kind: 'Sandbox',
+        metadata: { namespace, name: 'sbx-listed' },
+        spec: { owner: 'alice', templateName: 'listed', replicas: 1 },
+      });
+      expect(await start({ ...hello, sandbox_id: 'sbx-listed', llm_model: 'openai/gpt-4' })).toMatchObject({ status: 422 });
     });
   });
 

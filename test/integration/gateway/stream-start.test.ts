@@ -1,5 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { IncomingMessage } from 'node:http';
+import { z } from 'zod';
+import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
+import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations, type StartStatus } from '../../../src/resources/conversation.ts';
 import { newUuid } from '../../../src/resources/ids.ts';
 import { systemClock, type Clock } from '../../../src/kube/clock.ts';
@@ -66,10 +69,10 @@ describe('starting a conversation with a stream', () => {
   });
   afterEach(() => gateway.stop());
 
-  const open = async (fields: object = {}) => {
+  const open = async (fields: object = {}, key = gateway.alice) => {
     const id = newUuid(Date.now());
     const body = { conversation_id: id, initial_message: { content: [{ type: 'text', text: 'Hello' }] }, ...fields };
-    const reader = new Reader(await gateway.open('POST', path, { body }));
+    const reader = new Reader(await gateway.open('POST', path, { body, key }));
     await reader.until(({ elements }) => elements >= 1);
     return { id, reader };
   };
@@ -160,6 +163,27 @@ describe('starting a conversation with a stream', () => {
     await reader.until(({ elements }) => elements === 2);
     await gateway.gateway.close();
     expect(statuses(await reader.end())).toEqual(['WORKING', 'WAITING_FOR_SANDBOX']);
+  });
+
+  it.each<[string, (name: string) => Promise<unknown>]>([
+    ['is revoked', (name) => gateway.send('DELETE', `/api/keys/${name}`)],
+    ['is disabled', (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } })],
+    [
+      'expires',
+      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { expiresAt: new Date(Date.now() + 500).toISOString() } }),
+    ],
+  ])('closes the array when its API key %s, and when the key that made it does, and no other', async (_case, endKey) => {
+    const { key: maker, resource } = await issueKey({ client: gateway.client, namespace, owner: 'alice' });
+    await gateway.seen(gateway.caches.apiKeys, resource);
+    const { key: child } = z.object({ key: z.string() }).parse((await gateway.post('/api/keys', { name: 'c' }, { key: maker })).json);
+    const [own, ofMaker, ofChild] = [await open(), await open({}, maker), await open({}, child)];
+    const began = Date.now();
+    await endKey(resource.metadata.name);
+    expect(statuses(await ofMaker.reader.end())).toEqual(['WORKING']);
+    expect(statuses(await ofChild.reader.end())).toEqual(['WORKING']);
+    expect(Date.now() - began).toBeLessThan(2500);
+    await moveTo(own.id, 'WORKING', 'READY');
+    expect(statuses(await own.reader.end())).toEqual(['WORKING', 'READY']);
   });
 
   it('answers a bad request as any other endpoint does', async () => {

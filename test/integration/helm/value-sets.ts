@@ -26,6 +26,7 @@ export const valueSets: Readonly<Record<string, object>> = {
     gateway: {
       publicUrl: 'https://agents.example.com',
       repositoryCheck: { timeoutSeconds: 2.5 },
+      apiKeys: { maxLifetimeDays: 90 },
       trustedProxies: ['10.0.0.0/8', 'fd00::/8', 'loopback'],
       limits: { readsPerSecond: 0, connections: 10_000, connectionsPerAddress: 0, requests: 3_000_000 },
       corsOrigins: ['https://ui.example.com', 'http://127.0.0.1:3001'],
@@ -59,6 +60,7 @@ export const valueSets: Readonly<Record<string, object>> = {
         model: 'm',
         baseUrl: 'https://models.example/v1',
         credential: 'openai',
+        allowedModels: ['openai/gpt-5*'],
         tools: [],
         confirmationPolicy: 'ConfirmRisky',
         maxIterations: 200,

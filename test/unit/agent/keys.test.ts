@@ -1,4 +1,5 @@
-import { SandboxKeys } from '../../../src/agent/keys.ts';
+import { SandboxKeys, referenceIn, sessionReferenceOf } from '../../../src/agent/keys.ts';
+import { isDerivedForm } from '../../../src/resources/ids.ts';
 
 const oldKey = Buffer.alloc(32, 1);
 const newKey = Buffer.alloc(32, 2);
@@ -74,5 +75,44 @@ describe('the keys of a sandbox', () => {
     ['a master key that is gone', () => new SandboxKeys([newKey]).secretKey(uid, new SandboxKeys([oldKey]).currentKeyId), 'not among'],
   ])('are refused for %s', (_name, act, message) => {
     expect(act).toThrow(message);
+  });
+});
+
+describe("a client's key", () => {
+  const keys = new SandboxKeys([oldKey]);
+  const grant = { apiKeyUid: 'api-key', generation: 0 };
+
+  it('is another one for each sandbox, API key, generation and master key, and none of the agent', () => {
+    const all = [
+      keys.clientKey(uid, grant),
+      keys.clientKey('another', grant),
+      keys.clientKey(uid, { ...grant, apiKeyUid: 'another' }),
+      keys.clientKey(uid, { ...grant, generation: 1 }),
+      new SandboxKeys([newKey]).clientKey(uid, grant),
+      keys.sessionKey(uid),
+      keys.secretKey(uid),
+    ];
+    expect(new Set(all).size).toBe(all.length);
+  });
+
+  it('has no parts that run into each other', () => {
+    expect(keys.clientKey(uid, { apiKeyUid: '1/x', generation: 1 })).not.toBe(keys.clientKey(uid, { apiKeyUid: 'x', generation: 11 }));
+    expect(() => keys.clientKey(uid, { ...grant, apiKeyUid: '' })).toThrow('uid of an API key');
+  });
+
+  it('refers to its API key, and stays what it is over a rotation of the master key', () => {
+    const key = keys.clientKey(uid, grant);
+    expect(referenceIn(key)).toBe(sessionReferenceOf('api-key'));
+    expect(new SandboxKeys([newKey, oldKey]).clientKey(uid, grant, keys.currentKeyId)).toBe(key);
+    expect(key).toMatch(/^[A-Za-z0-9_-]{59}$/);
+  });
+});
+
+describe('derived ids', () => {
+  it('are one for each master key, the current one first', () => {
+    const both = new SandboxKeys([newKey, oldKey]).derivedIds('text');
+    expect(both).toEqual([...new SandboxKeys([newKey]).derivedIds('text'), ...new SandboxKeys([oldKey]).derivedIds('text')]);
+    expect(new Set([...both, ...new SandboxKeys([newKey]).derivedIds('other')]).size).toBe(3);
+    for (const id of both) expect([/^[0-9a-f]{32}$/.test(id), isDerivedForm(id)]).toEqual([true, true]);
   });
 });

@@ -58,6 +58,8 @@ describe('settings', () => {
   it.each([
     [{ RATE_LIMIT_READS: '19' }, 'RATE_LIMIT_READS: must be at least 20, or 0 for no limit'],
     [{ RATE_LIMIT_WRITES: '-1' }, 'RATE_LIMIT_WRITES: must be at least 0'],
+    [{ API_KEY_MAX_LIFETIME_DAYS: '-1' }, 'API_KEY_MAX_LIFETIME_DAYS: must be at least 0'],
+    [{ LLM_MODEL: 'huggingface/https://models.example' }, 'LLM_MODEL: must be the name of a model'],
     [{ MAX_CONNECTIONS: '0' }, 'MAX_CONNECTIONS: must be more than 0'],
     [{ TRUSTED_PROXIES: '10.0.0.0/8,proxy.example' }, 'TRUSTED_PROXIES.1: must be an address or a range like 10.0.0.0/8'],
   ])('bound what clients may do: %j', (environment, message) => {

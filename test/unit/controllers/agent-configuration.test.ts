@@ -58,6 +58,19 @@ describe('what an agent is told to work with', () => {
     });
   });
 
+  it('is no model that the template does not allow, and no key for one that it does not allow any more', async () => {
+    const given: Given = { model: 'openai/m', baseUrl: 'https://models.example/v1', credential: 'openai' };
+    const failure: unknown = await configure(given, { model: 'huggingface/m' }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(StartFailure);
+    expect(failure).toMatchObject({
+      code: 'ModelNotAllowed',
+      message: 'The sandbox template default does not allow the model huggingface/m.',
+    });
+    const conversation = aConversation({ spec: { owner: 'alice', agent: { model: 'openai/other' } } });
+    expect(await configurations(given).llmWithKey(conversation)).toMatchObject({ model: 'openai/other', apiKey: 'key-of-alice' });
+    expect(await configurations({ ...given, allowedModels: [] }).llmWithKey(conversation)).toBeUndefined();
+  });
+
   it('has no key where the template names none', async () => {
     expect((await configure({ model: 'openai/m' })).llm).toEqual({ model: 'openai/m' });
   });

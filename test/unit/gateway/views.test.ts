@@ -2,6 +2,7 @@ import type { Conversation, ConversationSpec, ConversationStatus } from '../../.
 import { SandboxReason, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';
+import { SessionKeys } from '../../../src/gateway/proxy/session-keys.ts';
 import { conversationRecord } from '../../../src/gateway/views/conversation.ts';
 import { exposedBy, nothingExposed } from '../../../src/gateway/views/exposure.ts';
 import { sandboxRecord } from '../../../src/gateway/views/sandbox.ts';
@@ -57,8 +58,15 @@ const running: SandboxState = { conditions: [admitted, is('Ready', 'True', 'Runn
 
 const ready: ConversationStatus = { sandboxName: 'sbx-1', start: { status: 'READY', transitions: [{ status: 'READY', time: at(4) }] } };
 
+const reader = { keyUid: 'uid-of-the-key', disclosed: () => undefined };
+const sessionKeysOf = (sessionKey: (uid: string) => string) =>
+  new SessionKeys({
+    keys: { knows: () => true, sessionKey, clientKey: (uid, { apiKeyUid, generation }) => `key ${generation} of ${uid} for ${apiKeyUid}` },
+    ring: { byReference: () => undefined },
+    logger: silentLogger,
+  });
 const record = (conversation: Conversation, sandbox?: Sandbox, exposure = nothingExposed) =>
-  conversationRecord({ conversation: cachedConversation(conversation), sandbox, parent: undefined, children: [] }, exposure);
+  conversationRecord({ conversation: cachedConversation(conversation), sandbox, parent: undefined, children: [] }, exposure, reader);
 
 const taskOf = (conversation: Conversation) => startTaskRecord(cachedConversation(conversation), startTextsOf(conversation), undefined);
 
@@ -157,8 +165,7 @@ describe('why an agent stands', () => {
 describe('a conversation', () => {
   const exposure = exposedBy({
     agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
-    keys: { sessionKey: (uid) => `key of ${uid}` },
-    logger: silentLogger,
+    keys: sessionKeysOf((uid) => `key of ${uid}`),
   });
 
   it('emits every field, null where there is nothing', () => {
@@ -205,12 +212,9 @@ describe('a conversation', () => {
   it('is shown without access when its key can not be derived', () => {
     const broken = exposedBy({
       agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
-      keys: {
-        sessionKey: () => {
-          throw new Error('unknown master key');
-        },
-      },
-      logger: silentLogger,
+      keys: sessionKeysOf(() => {
+        throw new Error('unknown master key');
+      }),
     });
     expect(record(aConversation(ready), aSandbox(running), broken)).toMatchObject({ sandbox_status: 'RUNNING', session_api_key: null });
   });
@@ -323,11 +327,10 @@ describe('a start task', () => {
 describe('a sandbox', () => {
   const exposure = exposedBy({
     agentUrlOf: (sandbox) => `https://agents.example/sandboxes/${sandbox}/AGENT_SERVER`,
-    keys: { sessionKey: () => 'k' },
-    logger: silentLogger,
+    keys: sessionKeysOf(() => 'k'),
   });
   it('tells its URLs and key while RUNNING', () => {
-    expect(sandboxRecord(aSandbox(running), exposure)).toEqual({
+    expect(sandboxRecord(aSandbox(running), exposure, reader)).toEqual({
       id: 'sbx-1',
       created_by_user_id: 'alice',
       sandbox_spec_id: 'default',
@@ -337,7 +340,7 @@ describe('a sandbox', () => {
       exposed_urls: [{ name: 'AGENT_SERVER', url: 'https://agents.example/sandboxes/sbx-1/AGENT_SERVER', port: 8123 }],
       created_at: '2026-03-01T12:00:00.000000Z',
     });
-    expect(sandboxRecord(aSandbox(), exposure)).toMatchObject({ status: 'STARTING', session_api_key: null, exposed_urls: [] });
+    expect(sandboxRecord(aSandbox(), exposure, reader)).toMatchObject({ status: 'STARTING', session_api_key: null, exposed_urls: [] });
   });
 });
 
