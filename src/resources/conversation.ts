@@ -106,6 +106,10 @@ export const conversationSpecSchema = z
     prNumbers: z.array(z.int().min(1)).max(100).optional(),
     public: z.boolean().optional(),
     tags: z.record(z.string().max(64), z.string().max(256)).optional(),
+    ttlSecondsAfterFinished: z.int().min(0).max(2_147_483_647).optional().meta({
+      description:
+        "Seconds for which the conversation is kept once it is over; then it is deleted with its own sandbox, whose volume goes by the template's storage.retain. A conversation is over while its condition Finished is True: its run has ended and no message waits for the agent, or its start has failed, or its sandbox is gone. The seconds count from the transition of that condition, or from the last resume or pause of the sandbox where that is later. The operator announces the deletion by an Event and the condition Expiring. Absent: retention of the SandboxTemplate decides.",
+    }),
   })
   .meta(
     validations(
@@ -270,6 +274,13 @@ export const startStatusOf = ({ status }: Pick<Conversation, 'status'>): StartSt
 
 export const isStartOver = (status: StartStatus): boolean => status === 'READY' || status === 'ERROR';
 
+export const ConversationCondition = {
+  /** Nothing more happens in the conversation until a person acts. Absent until that was so for the first time. */
+  finished: 'Finished',
+  /** The operator is going to delete the conversation. Present from the announcement on. */
+  expiring: 'Expiring',
+} as const;
+
 /** What the agent has not been told yet, in order. */
 export function untoldMessages<M extends Pick<LaterMessage, 'number'>>({
   spec,
@@ -280,4 +291,38 @@ export function untoldMessages<M extends Pick<LaterMessage, 'number'>>({
 }): readonly M[] {
   const told = status?.messages?.told ?? 0;
   return (spec.messages ?? []).filter(({ number }) => number > told).sort((one, other) => one.number - other.number);
+}
+
+/** Reasons of the condition Finished. */
+export const FinishedReason = {
+  finished: 'Finished',
+  error: 'Error',
+  stuck: 'Stuck',
+  startFailed: 'StartFailed',
+  sandboxGone: 'SandboxGone',
+} as const;
+export type FinishedReason = (typeof FinishedReason)[keyof typeof FinishedReason];
+
+/** Why nothing more happens in a conversation until a person acts; undefined: something still may. */
+export function finishedReasonOf(conversation: Parameters<typeof untoldMessages>[0]): FinishedReason | undefined {
+  const { sandboxStatus, executionStatus, messages } = conversation.status ?? {};
+  const start = startStatusOf(conversation);
+  if (start === 'ERROR') return FinishedReason.startFailed;
+  if (start !== 'READY') return undefined;
+  if (sandboxStatus === 'MISSING') return FinishedReason.sandboxGone;
+  if (untoldMessages(conversation).length > 0 || messages?.runPending === true) return undefined;
+  switch (executionStatus) {
+    case 'finished':
+      return FinishedReason.finished;
+    case 'error':
+      return FinishedReason.error;
+    case 'stuck':
+      return FinishedReason.stuck;
+    case 'idle':
+    case 'running':
+    case 'paused':
+    case 'waiting_for_confirmation':
+    case undefined:
+      return undefined;
+  }
 }

@@ -100,6 +100,29 @@ export const sandboxTemplateSpecSchema = z.object({
   idleTimeout: duration().optional().meta({ description: 'How long an agent may be idle before its sandbox is paused. Absent: for ever.' }),
   startDeadline: duration().default('5m').meta({ description: 'How long a sandbox may take to become RUNNING.' }),
   maxActiveTime: duration().optional().meta({ description: 'How long a sandbox may run without a pause. Absent: for ever.' }),
+  retention: z
+    .object({
+      finished: duration().optional().meta({
+        description:
+          'Time for which a conversation is kept once its run is over, unless its ttlSecondsAfterFinished says otherwise. Absent: for ever.',
+      }),
+      failed: duration().optional().meta({
+        description:
+          'Time for which a conversation is kept whose start has failed, unless its ttlSecondsAfterFinished says otherwise, and a sandbox in ERROR with its volume. Absent: for ever.',
+      }),
+      paused: duration().optional().meta({
+        description:
+          'Time for which a paused sandbox and its volume are kept. The records of its conversations stay, as MISSING. A sandbox that a quota has paused in the middle of its work is kept. Absent: for ever.',
+      }),
+      records: duration().optional().meta({
+        description: 'Time for which a conversation is kept whose sandbox is gone, from when the conversation was over. Absent: for ever.',
+      }),
+    })
+    .optional()
+    .meta({
+      description:
+        'When the operator deletes what nobody uses. The operator announces each deletion by an Event, a tenth of the time before: at least a minute, at most an hour. Changes hold at once for what exists.',
+    }),
 });
 
 export const sandboxTemplateStatusSchema = z.object({

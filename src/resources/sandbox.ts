@@ -97,6 +97,8 @@ export const SandboxCondition = {
    * run; for one that has, the controller takes it back once a person asks for the sandbox (see `isResumedAfterFailure`).
    */
   failed: 'Failed',
+  /** The operator is going to delete the sandbox. Present from the announcement on. */
+  expiring: 'Expiring',
 } as const;
 
 /** Reasons of the conditions and, in `sandbox_status_reason`, the reasons that REST clients see. */

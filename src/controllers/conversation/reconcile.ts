@@ -29,6 +29,7 @@ import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
 import { withRunAsked } from './continuation.ts';
 import { withRunUnknown, withSandboxAway } from './execution.ts';
+import { withFinishedCondition } from './finished-condition.ts';
 import { KeyRotation } from './key-rotation.ts';
 import { runOf, withFirstMessage, withoutRunPending } from './messages.ts';
 import { StartPipeline, type PreparationLimits } from './pipeline.ts';
@@ -314,14 +315,12 @@ export class ConversationReconciler {
 
   /** Writes the status if it has changed; afterwards `stored` is what the server has. */
   async #store(scope: Scope, signal: AbortSignal): Promise<void> {
-    const { client, metrics, events, logger } = this.#options;
+    const { client, clock, metrics, events, logger } = this.#options;
     const before = scope.stored;
     const { title } = before.spec;
-    const status: ConversationStatus = {
-      ...scope.status,
-      observedGeneration: before.metadata.generation,
-      ...(title === undefined ? {} : { title }),
-    };
+    const { generation } = before.metadata;
+    const current: ConversationStatus = { ...scope.status, observedGeneration: generation, ...(title === undefined ? {} : { title }) };
+    const status = withFinishedCondition(before.spec, current, generation, isoTime(clock));
     if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
     scope.stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal }));
     this.#newest.observe(scope.stored);
