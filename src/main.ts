@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 import { Command, Option } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
-import type { CreateKeyOptions, KeysOptions } from './commands/keys.ts';
+import type { PruneOptions } from './commands/claims.ts';
+import type { ClusterOptions } from './commands/cluster-client.ts';
 import { CommandError } from './commands/command-error.ts';
+import type { CreateKeyOptions } from './commands/keys.ts';
 import { ConfigError } from './config/environment.ts';
 
 const { version, description } = packageJson;
@@ -44,13 +46,26 @@ inCluster(keys.command('create').description('make a key and print it, once'))
   .option('--expires-at <time>', 'when it stops working, for example 2027-01-31T00:00:00Z')
   .action(async (options: CreateKeyOptions) => (await import('./commands/keys.ts')).createKey(options));
 
-inCluster(keys.command('list').description('show all keys, never their values')).action(async (options: KeysOptions) =>
+inCluster(keys.command('list').description('show all keys, never their values')).action(async (options: ClusterOptions) =>
   (await import('./commands/keys.ts')).listKeys(options),
 );
 
-inCluster(keys.command('revoke <name>').description('delete a key')).action(async (name: string, options: KeysOptions) =>
+inCluster(keys.command('revoke <name>').description('delete a key')).action(async (name: string, options: ClusterOptions) =>
   (await import('./commands/keys.ts')).revokeKey(name, options),
 );
+
+const claims = program.command('claims').description("volume claims of sandboxes, in the sandboxes' namespace");
+
+inCluster(claims.command('list').description('show all of them, and whether anybody uses them')).action(async (options: ClusterOptions) =>
+  (await import('./commands/claims.ts')).listClaims(options),
+);
+
+inCluster(claims.command('prune [names...]').description('show those whose sandbox is gone, and delete them with --delete'))
+  .option('--delete', 'delete them, and the files on them')
+  .option('--retained', 'also those that a template has kept (storage.retain)')
+  .option('--owner <name>', 'only those of this owner')
+  .option('--older-than <time>', 'only those that were made so long ago, for example 12h or 30d', '1d')
+  .action(async (names: readonly string[], options: PruneOptions) => (await import('./commands/claims.ts')).pruneClaims(names, options));
 
 program
   .command('crds')

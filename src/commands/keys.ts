@@ -1,30 +1,11 @@
 import { issueKey } from '../gateway/auth/issue-key.ts';
 import { isNotFound } from '../kube/errors.ts';
-import { loadConnection } from '../kube/kubeconfig.ts';
-import { silentLogger } from '../observability/logger.ts';
 import { apiKeyRoles, apiKeys } from '../resources/api-key.ts';
+import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';
-import { connect, createRuntime } from './runtime.ts';
+import { textTable } from './text-table.ts';
 
-export interface KeysOptions {
-  readonly kubeconfig?: string;
-  readonly namespace?: string;
-}
-
-async function withClient<T>(
-  options: KeysOptions,
-  work: (client: ReturnType<typeof connect>['client'], namespace: string) => Promise<T>,
-): Promise<T> {
-  const { connection, namespace } = await loadConnection(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig });
-  const { client, transport } = connect(connection, createRuntime(silentLogger));
-  try {
-    return await work(client, options.namespace ?? namespace);
-  } finally {
-    await transport.close();
-  }
-}
-
-export interface CreateKeyOptions extends KeysOptions {
+export interface CreateKeyOptions extends ClusterOptions {
   readonly owner: string;
   readonly role: string;
   readonly description?: string;
@@ -52,19 +33,7 @@ export async function createKey({ owner, role: wanted, description, expiresAt, .
   });
 }
 
-const table = (rows: readonly (readonly string[])[]): string => {
-  const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('   ')
-        .trimEnd(),
-    )
-    .join('\n');
-};
-
-export async function listKeys(options: KeysOptions): Promise<void> {
+export async function listKeys(options: ClusterOptions): Promise<void> {
   const { items } = await withClient(options, (client, namespace) => client.list(apiKeys, { namespace }));
   if (items.length === 0) {
     process.stderr.write('There are no keys.\n');
@@ -79,11 +48,11 @@ export async function listKeys(options: KeysOptions): Promise<void> {
     spec.issuedBy?.name ?? '',
     spec.description ?? '',
   ]);
-  process.stdout.write(`${table([['NAME', 'OWNER', 'ROLE', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`);
+  process.stdout.write(`${textTable([['NAME', 'OWNER', 'ROLE', 'EXPIRES', 'CREATED', 'ISSUED BY', 'DESCRIPTION'], ...rows])}\n`);
 }
 
 /** Deletes the key; gateways refuse it as soon as their caches have seen that. */
-export async function revokeKey(name: string, options: KeysOptions): Promise<void> {
+export async function revokeKey(name: string, options: ClusterOptions): Promise<void> {
   await withClient(options, async (client, namespace) => {
     try {
       await client.delete(apiKeys, namespace, name);

@@ -24,6 +24,7 @@ import { ConversationReconciler } from './conversation/reconcile.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
 import { countPhases } from './sandbox/phase-count.ts';
+import { RetentionReconciler } from './retention/reconcile.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { TemplateReconciler } from './template/reconcile.ts';
@@ -199,7 +200,12 @@ export class Operator {
       new QuotaStatusReconciler({ client, stores, clock, domain: (namespace) => slots.domain(namespace) }),
     );
     const template = controller('template', new TemplateReconciler({ client, stores, clock }));
-    this.#controllers = [start, status, sandbox, admission, quota, template];
+    const expiry = new RetentionReconciler({
+      ...{ client, stores, events, clock, logger, metrics },
+      enqueue: (request) => retention.enqueue(request),
+    });
+    const retention: Controller = controller('retention', expiry);
+    this.#controllers = [start, status, sandbox, admission, quota, template, retention];
 
     const owningSandbox = (object: KubeObject) => {
       const name = object.metadata.labels?.[sandboxLabel];
@@ -237,6 +243,21 @@ export class Operator {
             for (const made of stores.sandboxes.byIndex(byTemplate, key)) sandbox.enqueue(requestOf(made));
           }),
         ),
+        caches.conversations.addHandler({
+          added: (made) => expiry.observeConversation(made),
+          updated: (changed) => expiry.observeConversation(changed),
+          deleted: (gone) => expiry.forget(gone),
+        }),
+        caches.sandboxes.addHandler({
+          added: (made) => expiry.observeSandbox(made),
+          updated: (changed) => expiry.observeSandbox(changed),
+          deleted: (gone) => expiry.sandboxGone(gone),
+        }),
+        caches.templates.addHandler({
+          added: (made) => expiry.observeTemplate(made),
+          updated: (changed, old) => expiry.observeTemplate(changed, old),
+          deleted: (gone) => expiry.observeTemplate(gone),
+        }),
         countPhases(caches.sandboxes, metrics),
       );
     };

@@ -144,6 +144,12 @@ export function createMetrics(registry: Registry = new Registry()) {
       buckets: [0.00001, 0.00005, 0.0001, 0.0005, 0.001, 0.005, 0.025, 0.1],
       registers,
     }),
+    retentionDeletions: new Counter({
+      name: name('retention_deletions_total'),
+      help: 'Objects deleted by retention, by kind (Conversation, Sandbox) and rule: Finished, Failed, Paused, Records.',
+      labelNames: ['kind', 'rule'] as const,
+      registers,
+    }),
     sandboxes: new Gauge({
       name: name('sandboxes'),
       help: 'Sandboxes by phase.',

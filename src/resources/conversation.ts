@@ -108,7 +108,7 @@ export const conversationSpecSchema = z
     tags: z.record(z.string().max(64), z.string().max(256)).optional(),
     ttlSecondsAfterFinished: z.int().min(0).max(2_147_483_647).optional().meta({
       description:
-        "Seconds for which the conversation is kept once it is over; then it is deleted with its own sandbox, whose volume goes by the template's storage.retain. A conversation is over while its condition Finished is True: its run has ended and no message waits for the agent, or its start has failed, or its sandbox is gone. The seconds count from the transition of that condition, or from the last resume or pause of the sandbox where that is later. The operator announces the deletion by an Event and the condition Expiring. Absent: retention of the SandboxTemplate decides.",
+        "Seconds for which the conversation is kept once it is over; then it is deleted with its own sandbox, whose volume goes by the template's storage.retain. A conversation is over while its condition Finished is True: its run has ended and no message waits for the agent, or its start has failed, or its sandbox is gone. The seconds count from the transition of that condition, or from the last activity, resume or pause where one of these is later. The operator announces the deletion by an Event and the condition Expiring. Absent: retention of the SandboxTemplate decides.",
     }),
   })
   .meta(
@@ -270,7 +270,8 @@ export const conversationDefinition: CustomResourceDefinition = {
 export const conversations = resourceOf<Conversation>(conversationDefinition);
 
 /** Where the start stands; a conversation that no controller has seen yet is WORKING. */
-export const startStatusOf = ({ status }: Pick<Conversation, 'status'>): StartStatus => status?.start?.status ?? 'WORKING';
+export const startStatusOf = ({ status }: { readonly status?: ConversationStatus | undefined }): StartStatus =>
+  status?.start?.status ?? 'WORKING';
 
 export const isStartOver = (status: StartStatus): boolean => status === 'READY' || status === 'ERROR';
 
@@ -281,14 +282,14 @@ export const ConversationCondition = {
   expiring: 'Expiring',
 } as const;
 
-/** What the agent has not been told yet, in order. */
-export function untoldMessages<M extends Pick<LaterMessage, 'number'>>({
-  spec,
-  status,
-}: {
+/** As much of a conversation, stored or cached, as says which messages wait for the agent. */
+export interface ConversationMessages<M extends Pick<LaterMessage, 'number'> = Pick<LaterMessage, 'number'>> {
   readonly spec: { readonly messages?: readonly M[] | undefined };
   readonly status?: ConversationStatus | undefined;
-}): readonly M[] {
+}
+
+/** What the agent has not been told yet, in order. */
+export function untoldMessages<M extends Pick<LaterMessage, 'number'>>({ spec, status }: ConversationMessages<M>): readonly M[] {
   const told = status?.messages?.told ?? 0;
   return (spec.messages ?? []).filter(({ number }) => number > told).sort((one, other) => one.number - other.number);
 }
@@ -304,7 +305,7 @@ export const FinishedReason = {
 export type FinishedReason = (typeof FinishedReason)[keyof typeof FinishedReason];
 
 /** Why nothing more happens in a conversation until a person acts; undefined: something still may. */
-export function finishedReasonOf(conversation: Parameters<typeof untoldMessages>[0]): FinishedReason | undefined {
+export function finishedReasonOf(conversation: ConversationMessages): FinishedReason | undefined {
   const { sandboxStatus, executionStatus, messages } = conversation.status ?? {};
   const start = startStatusOf(conversation);
   if (start === 'ERROR') return FinishedReason.startFailed;

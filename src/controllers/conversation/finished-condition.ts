@@ -1,6 +1,11 @@
 import { findCondition, setCondition, type Condition } from '../../resources/conditions.ts';
 import type { FinishedReason } from '../../resources/conversation.ts';
-import { ConversationCondition, finishedReasonOf, type ConversationSpec, type ConversationStatus } from '../../resources/conversation.ts';
+import {
+  ConversationCondition,
+  finishedReasonOf,
+  type ConversationMessages,
+  type ConversationStatus,
+} from '../../resources/conversation.ts';
 
 const messages: Readonly<Record<FinishedReason, string>> = {
   Finished: 'The agent has completed its run.',
@@ -15,7 +20,7 @@ const messages: Readonly<Record<FinishedReason, string>> = {
  * first end a conversation has no such condition.
  */
 export function withFinishedCondition(
-  spec: ConversationSpec,
+  spec: ConversationMessages['spec'],
   status: ConversationStatus,
   generation: number,
   now: string,

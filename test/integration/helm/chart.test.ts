@@ -190,6 +190,11 @@ describe('the chart', () => {
     expect(never.one('SandboxTemplate').spec).not.toHaveProperty('idleTimeout');
   });
 
+  it('keeps everything for ever, unless a value says for how long', () => {
+    expect(chart.one('SandboxTemplate').spec).not.toHaveProperty('retention');
+    expect(full.one('SandboxTemplate').spec.retention).toEqual({ finished: '168h', paused: '720h' });
+  });
+
   it('leaves the root file system writable where that is asked for', async () => {
     const writable = await RenderedChart.of(4, { values: { defaultTemplate: { readOnlyRootFilesystem: false, tmpSize: '100Mi' } } });
     const { containers, volumes } = writable.one('SandboxTemplate').spec.podTemplate.spec;

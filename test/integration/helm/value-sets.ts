@@ -68,6 +68,7 @@ export const valueSets: Readonly<Record<string, object>> = {
       storage: { storageClassName: 'fast', retain: true },
       idleTimeout: '12h',
       maxActiveTime: '8h',
+      retention: { finished: '168h', paused: '720h' },
     },
   },
   'as little as there can be': {

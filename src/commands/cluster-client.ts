@@ -1,0 +1,22 @@
+import type { KubeClient } from '../kube/client.ts';
+import { loadConnection } from '../kube/kubeconfig.ts';
+import { silentLogger } from '../observability/logger.ts';
+import { connect, createRuntime } from './runtime.ts';
+
+export interface ClusterOptions {
+  /** By default $KUBECONFIG, ~/.kube/config, or the pod. */
+  readonly kubeconfig?: string;
+  /** By default that of the kubeconfig. */
+  readonly namespace?: string;
+}
+
+/** Does a short piece of work with the rights of whoever runs the command. */
+export async function withClient<T>(options: ClusterOptions, work: (client: KubeClient, namespace: string) => Promise<T>): Promise<T> {
+  const { connection, namespace } = await loadConnection(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig });
+  const { client, transport } = connect(connection, createRuntime(silentLogger));
+  try {
+    return await work(client, options.namespace ?? namespace);
+  } finally {
+    await transport.close();
+  }
+}

@@ -1,0 +1,125 @@
+import { usesSlot } from '../../quota/slot.ts';
+import { findCondition } from '../../resources/conditions.ts';
+import { ConversationCondition, finishedReasonOf, isStartOver, startStatusOf, untoldMessages } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { SandboxCondition, SandboxReason, slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+
+/** Which setting deletes an object. Reasons of the condition Expiring, and labels of the metric. */
+export const RetentionRule = {
+  finished: 'Finished',
+  failed: 'Failed',
+  paused: 'Paused',
+  records: 'Records',
+} as const;
+export type RetentionRule = (typeof RetentionRule)[keyof typeof RetentionRule];
+
+/** Since when an object is kept for which rule, and for how long. Times are milliseconds, `sinceMs` since 1970. */
+export interface Countdown {
+  readonly subject: 'conversation' | 'sandbox';
+  readonly rule: RetentionRule;
+  readonly sinceMs: number;
+  readonly keptMs: number;
+  /** The setting in words, for instance `retention.paused of the template default is 720h`. */
+  readonly setting: string;
+}
+
+export interface ConversationFacts {
+  readonly conversation: CachedConversation;
+  /** The sandbox that the conversation is in; undefined when that does not exist any more. */
+  readonly sandbox: Sandbox | undefined;
+  readonly template: SandboxTemplate | undefined;
+}
+
+export interface SandboxFacts {
+  readonly sandbox: Sandbox;
+  readonly conversations: readonly CachedConversation[];
+  readonly template: SandboxTemplate | undefined;
+}
+
+const earliest = (countdowns: readonly (Countdown | undefined)[]): Countdown | undefined =>
+  countdowns
+    .flatMap((each) => each ?? [])
+    // A time that can't be read deletes nothing.
+    .filter(({ sinceMs, keptMs }) => Number.isFinite(sinceMs + keptMs))
+    .sort((one, other) => one.sinceMs + one.keptMs - (other.sinceMs + other.keptMs))[0];
+
+type TemplateRule = keyof NonNullable<SandboxTemplate['spec']['retention']>;
+
+function byTemplate(
+  template: SandboxTemplate | undefined,
+  subject: Countdown['subject'],
+  rule: TemplateRule,
+  sinceMs: number,
+): Countdown | undefined {
+  const kept = template?.spec.retention?.[rule];
+  if (template === undefined || kept === undefined) return undefined;
+  const setting = `retention.${rule} of the template ${template.metadata.name} is ${kept}`;
+  return { subject, rule: RetentionRule[rule], sinceMs, keptMs: durationMs(kept), setting };
+}
+
+const transitionMs = ({ status }: CachedConversation | Sandbox, type: string): number =>
+  Date.parse(findCondition(status?.conditions, type)?.lastTransitionTime ?? '');
+
+/** The latest of some times of which the first is known. */
+const latest = (first: number, ...others: readonly number[]): number => Math.max(first, ...others.filter((ms) => !Number.isNaN(ms)));
+
+/**
+ * When a conversation was last of use: at its end; or later, when a run came and went between two looks of its controller. The agent's
+ * own clock can postpone a deletion, and never bring it forward.
+ */
+const endMs = (conversation: CachedConversation): number => {
+  const { lastActivityTime = '', messages } = conversation.status ?? {};
+  return latest(
+    transitionMs(conversation, ConversationCondition.finished),
+    Date.parse(lastActivityTime),
+    Date.parse(messages?.toldAt ?? ''),
+  );
+};
+
+/** A person has asked for the sandbox, or the quota brings it back, and it does not run yet. */
+const isComingUp = (sandbox: Sandbox): boolean => usesSlot(sandbox) && viewOfSandbox(sandbox).phase !== 'RUNNING';
+
+/** How long a conversation is still kept; undefined: for ever, as far as is known. Pure. */
+export function countdownOfConversation({ conversation, sandbox, template }: ConversationFacts): Countdown | undefined {
+  const { metadata, spec, status } = conversation;
+  if (metadata.deletionTimestamp !== undefined || finishedReasonOf(conversation) === undefined) return undefined;
+  if (findCondition(status?.conditions, ConversationCondition.finished)?.status !== 'True') return undefined;
+  if (sandbox !== undefined && isComingUp(sandbox)) return undefined;
+  const overMs = endMs(conversation);
+  // A resume and a pause both change the sandbox's admission.
+  const sinceMs = sandbox === undefined ? overMs : latest(overMs, transitionMs(sandbox, SandboxCondition.admitted));
+  const { ttlSecondsAfterFinished: seconds } = spec;
+  const own: Countdown | undefined =
+    seconds === undefined
+      ? byTemplate(template, 'conversation', startStatusOf(conversation) === 'ERROR' ? 'failed' : 'finished', sinceMs)
+      : {
+          subject: 'conversation',
+          rule: RetentionRule.finished,
+          sinceMs,
+          keptMs: seconds * 1000,
+          setting: `its ttlSecondsAfterFinished is ${seconds}`,
+        };
+  const isGone = status?.sandboxStatus === 'MISSING' && sandbox === undefined;
+  return earliest([own, isGone ? byTemplate(template, 'conversation', 'records', overMs) : undefined]);
+}
+
+/** The quota brings the sandbox back by itself, because the conversation has work to do in it. */
+const isUnfinished = ({ status }: CachedConversation): boolean =>
+  status?.executionStatus === 'running' ||
+  (status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user);
+
+/** Something is under way in the conversation that no pause has ended. */
+const isUnderWay = (conversation: CachedConversation): boolean =>
+  !isStartOver(startStatusOf(conversation)) || untoldMessages(conversation).length > 0;
+
+/** How long a sandbox and its volume are still kept; undefined: for ever, as far as is known. Pure. */
+export function countdownOfSandbox({ sandbox, conversations, template }: SandboxFacts): Countdown | undefined {
+  if (sandbox.metadata.deletionTimestamp !== undefined || slotTaken(sandbox) || conversations.some(isUnderWay)) return undefined;
+  const { phase, reason } = viewOfSandbox(sandbox);
+  if (phase === 'ERROR') return earliest([byTemplate(template, 'sandbox', 'failed', transitionMs(sandbox, SandboxCondition.failed))]);
+  if (phase !== 'PAUSED' || usesSlot(sandbox)) return undefined;
+  const interrupted = (sandbox.status?.interrupted?.length ?? 0) > 0;
+  if (reason === SandboxReason.quota && (interrupted || conversations.some(isUnfinished))) return undefined;
+  return earliest([byTemplate(template, 'sandbox', 'paused', Date.parse(sandbox.status?.pausedAt ?? ''))]);
+}

@@ -1,0 +1,65 @@
+import type { Condition } from '../../resources/conditions.ts';
+import { RetentionRule, type Countdown } from './countdown.ts';
+
+/** An announcement as the condition Expiring and the Event have it. */
+export interface Announcement {
+  readonly reason: RetentionRule;
+  readonly message: string;
+}
+
+export type RetentionStep =
+  /** Nothing is to be deleted, and nothing is announced. */
+  | { readonly kind: 'rest' }
+  /** What was announced does not come: the object was used again, or is kept for longer. */
+  | { readonly kind: 'withdraw' }
+  | { readonly kind: 'wait'; readonly forMs: number }
+  | { readonly kind: 'announce'; readonly announcement: Announcement }
+  /** The wall clock says that the time is over. */
+  | { readonly kind: 'due'; readonly rule: RetentionRule };
+
+export interface RetentionFacts {
+  readonly countdown: Countdown | undefined;
+  /** The condition Expiring as it is stored. */
+  readonly announced: Condition | undefined;
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
+}
+
+const minLeadMs = 60_000;
+const maxLeadMs = 3_600_000;
+
+/** How long before a deletion it is announced, in milliseconds: a tenth of the time for which the object is kept, 1 min to 1 h. */
+export const leadMs = (keptMs: number): number => Math.min(maxLeadMs, Math.max(minLeadMs, keptMs / 10));
+
+function announcementOf({ rule, subject, setting }: Countdown, atMs: number): Announcement {
+  const also =
+    subject === 'sandbox' ? ', with its volume unless that is retained' : rule === RetentionRule.records ? '' : ', with its own sandbox';
+  const postponed =
+    subject === 'sandbox'
+      ? ' A resume or a message postpones that.'
+      : rule === RetentionRule.finished
+        ? ' A message, or a resume of its sandbox, postpones that.'
+        : '';
+  return { reason: rule, message: `The ${subject} is deleted after ${new Date(atMs).toISOString()}${also}: ${setting}.${postponed}` };
+}
+
+/** What to do about an object now. Pure: the same facts, the same step. */
+export function decideRetention({ countdown, announced, nowMs }: RetentionFacts): RetentionStep {
+  if (countdown === undefined) return { kind: announced === undefined ? 'rest' : 'withdraw' };
+  const { sinceMs, keptMs, rule } = countdown;
+  const dueMs = sinceMs + keptMs;
+  const lead = leadMs(keptMs);
+  const earlyMs = dueMs - lead - nowMs;
+  if (earlyMs > 0) return announced === undefined ? { kind: 'wait', forMs: earlyMs } : { kind: 'withdraw' };
+  // However late the object was found, there is time between the announcement and the deletion.
+  const deletionMs = (announcedMs: number): number => Math.max(dueMs, announcedMs + lead);
+  const announcedMs = Date.parse(announced?.lastTransitionTime ?? '');
+  // An announcement of the future was written by a clock that was ahead.
+  if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead)
+    return { kind: 'announce', announcement: announcementOf(countdown, deletionMs(nowMs)) };
+  const atMs = deletionMs(announcedMs);
+  const expected = announcementOf(countdown, atMs);
+  if (announced.reason !== expected.reason || announced.message !== expected.message)
+    return { kind: 'announce', announcement: announcementOf(countdown, deletionMs(nowMs)) };
+  return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule };
+}

@@ -1,0 +1,206 @@
+import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
+import { RetentionReconciler } from '../../src/controllers/retention/reconcile.ts';
+import { withFinishedCondition } from '../../src/controllers/conversation/finished-condition.ts';
+import { Controller } from '../../src/kube/controller.ts';
+import { IndexedStore } from '../../src/kube/store.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
+import { conversations, type Conversation, type ConversationSpec, type ConversationStatus } from '../../src/resources/conversation.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
+import { resumeRequestedAnnotation, sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
+import { sandboxTemplates, type SandboxTemplate, type SandboxTemplateSpec } from '../../src/resources/sandbox-template.ts';
+import { aConversation, aSandbox, aTemplate, condition } from './builders.ts';
+import { FakeKubeClient } from './fake-kube-client.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+const namespace = 'default';
+const name = 'talk';
+const sandboxName = 'sbx-talk';
+
+/** A conversation in its sandbox, as other controllers and people change both, and the retention controller that looks at them. */
+export class RetainedObjects {
+  readonly client = new FakeKubeClient();
+  readonly clock = new VirtualClock();
+  readonly metrics = createMetrics();
+  /** Reasons and messages of Events, each with the object's kind and the true time in milliseconds. */
+  readonly events: { readonly kind: string; readonly message: string; readonly atMs: number }[] = [];
+  /** Successful deletions, with the object as it was. */
+  readonly deletions: { readonly object: Conversation | Sandbox; readonly atMs: number }[] = [];
+  readonly #stores = {
+    conversations: new IndexedStore<CachedConversation>({
+      [bySandbox]: ({ status }) => (status?.sandboxName === undefined ? [] : [`${namespace}/${status.sandboxName}`]),
+    }),
+    sandboxes: new IndexedStore<Sandbox>({ [byTemplate]: ({ spec }) => [`${namespace}/${spec.templateName}`] }),
+    templates: new IndexedStore<SandboxTemplate>(),
+  };
+  readonly #begunMs: number;
+  #reconciler: RetentionReconciler;
+  #controller: Controller;
+
+  constructor() {
+    this.#begunMs = this.clock.now() - this.clock.monotonic();
+    const remove = this.client.delete.bind(this.client);
+    this.client.delete = async (resource, ns, of, options) => {
+      const object = (await this.client.get(resource, ns, of)) as KubeObject as Conversation | Sandbox;
+      await remove(resource, ns, of, options);
+      this.deletions.push({ object, atMs: this.trueNowMs });
+    };
+    [this.#reconciler, this.#controller] = this.#start();
+  }
+
+  /** What every clock says that nobody has set. */
+  get trueNowMs(): number {
+    return this.#begunMs + this.clock.monotonic();
+  }
+
+  get trueNow(): string {
+    return new Date(this.trueNowMs).toISOString();
+  }
+
+  /** A conversation that runs in its sandbox. */
+  begin(spec: Partial<ConversationSpec>, retention?: SandboxTemplateSpec['retention']): void {
+    this.client.put(sandboxTemplates, aTemplate(retention === undefined ? {} : { retention }));
+    this.client.put(
+      sandboxes,
+      aSandbox({
+        name: sandboxName,
+        status: { replicas: 1, conditions: [this.#admitted('True', 'Admitted'), condition('Ready', 'True')] },
+      }),
+    );
+    const uid = aSandbox({ name: sandboxName }).metadata.uid;
+    const status: ConversationStatus = {
+      start: { status: 'READY', transitions: [] },
+      executionStatus: 'running',
+      sandboxName,
+      sandboxUID: uid,
+    };
+    this.client.put(conversations, aConversation({ name, spec, status }));
+  }
+
+  async conversation(): Promise<Conversation | undefined> {
+    return this.client.get(conversations, namespace, name).catch(() => undefined);
+  }
+
+  async sandbox(): Promise<Sandbox | undefined> {
+    return this.client.get(sandboxes, namespace, sandboxName).catch(() => undefined);
+  }
+
+  /** The conversation's controller has seen another state of the agent, or delivered messages. */
+  async becomes(change: Partial<ConversationStatus>): Promise<void> {
+    const stored = await this.conversation();
+    if (stored === undefined) return;
+    const status = withFinishedCondition(stored.spec, { ...stored.status, ...change }, stored.metadata.generation, this.trueNow);
+    await this.client.updateStatus(conversations, { ...stored, status });
+  }
+
+  /** A person edits the conversation: a message, or another time to live. */
+  async edit(spec: Partial<ConversationSpec>): Promise<void> {
+    if ((await this.conversation()) !== undefined) await this.client.mergePatch(conversations, namespace, name, { spec });
+  }
+
+  async pause(reason = 'Idle'): Promise<void> {
+    const conditions = [{ ...this.#admitted('False', reason), observedGeneration: 1 }];
+    const { status } = (await this.sandbox()) ?? {};
+    const resumeRequestSeen = (await this.sandbox())?.metadata.annotations?.[resumeRequestedAnnotation];
+    await this.#changeSandbox({
+      ...status,
+      replicas: 0,
+      pausedAt: this.trueNow,
+      conditions: [...conditions, ...(status?.conditions ?? []).filter(({ type }) => type === 'Expiring')],
+      ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
+    });
+  }
+
+  /** A person asks for the sandbox. */
+  async requestResume(): Promise<void> {
+    if ((await this.sandbox()) === undefined) return;
+    const annotations = { [resumeRequestedAnnotation]: this.trueNow };
+    await this.client.mergePatch(sandboxes, namespace, sandboxName, { metadata: { annotations } });
+  }
+
+  async run(): Promise<void> {
+    const { status } = (await this.sandbox()) ?? {};
+    const { pausedAt: _, ...rest } = status ?? {};
+    const expiring = (status?.conditions ?? []).filter(({ type }) => type === 'Expiring');
+    const conditions = [this.#admitted('True', 'Admitted'), condition('Ready', 'True'), ...expiring];
+    await this.#changeSandbox({ ...rest, replicas: 1, conditions });
+  }
+
+  /** Shows the caches what is stored. */
+  async show(): Promise<void> {
+    const { conversations: conversationStore, sandboxes: sandboxStore, templates } = this.#stores;
+    const [template] = (await this.client.list(sandboxTemplates)).items;
+    if (template !== undefined) {
+      const old = templates.get(namespace, template.metadata.name);
+      templates.set(template);
+      this.#reconciler.observeTemplate(template, old);
+    }
+    const sandbox = await this.sandbox();
+    const gone = sandbox === undefined ? sandboxStore.delete(namespace, sandboxName) : undefined;
+    const conversation = await this.conversation();
+    if (conversation === undefined) {
+      const deleted = conversationStore.delete(namespace, name);
+      if (deleted !== undefined) this.#reconciler.forget(deleted);
+    } else {
+      const cached = cachedConversation(conversation);
+      conversationStore.set(cached);
+      this.#reconciler.observeConversation(cached);
+    }
+    if (gone !== undefined) this.#reconciler.sandboxGone(gone);
+    if (sandbox !== undefined) {
+      sandboxStore.set(sandbox);
+      this.#reconciler.observeSandbox(sandbox);
+    }
+  }
+
+  /** Another process leads, and knows nothing but what is stored. */
+  async restart(): Promise<void> {
+    await this.#controller.stop(0);
+    [this.#reconciler, this.#controller] = this.#start();
+    await this.show();
+  }
+
+  /** Lets time pass, with caches that follow every so often. */
+  async pass(ms: number, followMs = 10_000): Promise<void> {
+    for (let left = ms; left > 0; left -= followMs) {
+      await this.show();
+      await this.clock.advance(Math.min(left, followMs));
+    }
+    await this.show();
+    await this.clock.settle();
+  }
+
+  stop(): Promise<void> {
+    return this.#controller.stop(0);
+  }
+
+  #admitted(status: 'True' | 'False', reason: string) {
+    return condition('Admitted', status, reason, this.trueNow);
+  }
+
+  async #changeSandbox(status: SandboxState): Promise<void> {
+    const stored = await this.sandbox();
+    if (stored !== undefined) await this.client.updateStatus(sandboxes, { ...stored, status });
+  }
+
+  #start(): [RetentionReconciler, Controller] {
+    const { client, clock, metrics } = this;
+    const reconciler = new RetentionReconciler({
+      ...{ client, clock, metrics, stores: this.#stores, logger: silentLogger },
+      events: {
+        record: (object, { message }) => {
+          this.events.push({ kind: object.kind, message, atMs: this.trueNowMs });
+        },
+      },
+      enqueue: (request) => controller.enqueue(request),
+    });
+    const controller = new Controller({
+      name: 'retention',
+      reconcile: (request, signal) => reconciler.reconcile(request, signal),
+      ...{ clock, random: () => 0.5, logger: silentLogger },
+    });
+    controller.start();
+    return [reconciler, controller];
+  }
+}
