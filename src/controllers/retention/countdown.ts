@@ -78,7 +78,10 @@ const endMs = (conversation: CachedConversation): number => {
 };
 
 /** A person has asked for the sandbox, or the quota brings it back, and it does not run yet. */
-const isComingUp = (sandbox: Sandbox): boolean => usesSlot(sandbox) && viewOfSandbox(sandbox).phase !== 'RUNNING';
+function isComingUp(sandbox: Sandbox): boolean {
+  const { phase } = viewOfSandbox(sandbox);
+  return phase === 'STARTING' || (phase !== 'RUNNING' && usesSlot(sandbox));
+}
 
 /** How long a conversation is still kept; undefined: for ever, as far as is known. Pure. */
 export function countdownOfConversation({ conversation, sandbox, template }: ConversationFacts): Countdown | undefined {

@@ -108,6 +108,14 @@ describe('a conversation is kept', () => {
     ['when the time of its end can not be read', over({ status: { conditions: [{ ...finishedAt(0), lastTransitionTime: 'x' }] } })],
     ['when it is being deleted', { ...over(), metadata: { ...over().metadata, deletionTimestamp: noon } }],
     ['while its sandbox comes up', over(), aSandbox({ status: { conditions: [admitted, condition('Ready', 'False')], replicas: 1 } })],
+    [
+      'while its sandbox is resumed after a failure',
+      over(),
+      {
+        ...aSandbox({ status: { conditions: [{ ...condition('Failed', 'True'), observedGeneration: 1 }], lastContainerID: 'x' } }),
+        metadata: { ...aSandbox().metadata, generation: 3 },
+      },
+    ],
     ['while its sandbox waits for room', over(), aSandbox({ status: { conditions: [condition('Admitted', 'False', 'WaitingForQuota')] } })],
     [
       'while a resume waits to be seen',
