@@ -24,7 +24,7 @@ import { ConversationReconciler } from './conversation/reconcile.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
 import { countPhases } from './sandbox/phase-count.ts';
-import { RetentionReconciler } from './retention/reconcile.ts';
+import { RetentionReconciler, type RetentionTimes } from './retention/reconcile.ts';
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { TemplateReconciler } from './template/reconcile.ts';
@@ -49,6 +49,8 @@ export interface OperatorOptions {
   readonly preparation?: Partial<PreparationLimits>;
   /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
+  /** What differs from the defaults of retention. */
+  readonly retention?: Partial<RetentionTimes>;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
@@ -201,7 +203,7 @@ export class Operator {
     );
     const template = controller('template', new TemplateReconciler({ client, stores, clock }));
     const expiry = new RetentionReconciler({
-      ...{ client, stores, events, clock, logger, metrics },
+      ...{ client, stores, events, clock, logger, metrics, times: options.retention },
       enqueue: (request) => retention.enqueue(request),
     });
     const retention: Controller = controller('retention', expiry);
@@ -246,7 +248,7 @@ export class Operator {
         caches.conversations.addHandler({
           added: (made) => expiry.observeConversation(made),
           updated: (changed) => expiry.observeConversation(changed),
-          deleted: (gone) => expiry.forget(gone),
+          deleted: (gone) => expiry.conversationGone(gone),
         }),
         caches.sandboxes.addHandler({
           added: (made) => expiry.observeSandbox(made),

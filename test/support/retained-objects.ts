@@ -2,12 +2,13 @@ import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
 import { RetentionReconciler } from '../../src/controllers/retention/reconcile.ts';
 import { withFinishedCondition } from '../../src/controllers/conversation/finished-condition.ts';
 import { Controller } from '../../src/kube/controller.ts';
+import { isConflict } from '../../src/kube/errors.ts';
 import { IndexedStore } from '../../src/kube/store.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation, type ConversationSpec, type ConversationStatus } from '../../src/resources/conversation.ts';
-import type { KubeObject } from '../../src/resources/object.ts';
+import { ownerReferenceTo, type KubeObject } from '../../src/resources/object.ts';
 import { resumeRequestedAnnotation, sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
 import { sandboxTemplates, type SandboxTemplate, type SandboxTemplateSpec } from '../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox, aTemplate, condition } from './builders.ts';
@@ -17,6 +18,20 @@ import { VirtualClock } from './virtual-clock.ts';
 const namespace = 'default';
 const name = 'talk';
 const sandboxName = 'sbx-talk';
+
+const announced = ({ conditions = [] }: SandboxState) => conditions.filter(({ type }) => type === 'Expiring');
+
+/** Again where somebody else has written in between, as every controller does. */
+async function persistently(write: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      await write();
+      return;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
+}
 
 /** A conversation in its sandbox, as other controllers and people change both, and the retention controller that looks at them. */
 export class RetainedObjects {
@@ -61,21 +76,31 @@ export class RetainedObjects {
   /** A conversation that runs in its sandbox. */
   begin(spec: Partial<ConversationSpec>, retention?: SandboxTemplateSpec['retention']): void {
     this.client.put(sandboxTemplates, aTemplate(retention === undefined ? {} : { retention }));
-    this.client.put(
-      sandboxes,
-      aSandbox({
-        name: sandboxName,
-        status: { replicas: 1, conditions: [this.#admitted('True', 'Admitted'), condition('Ready', 'True')] },
-      }),
-    );
-    const uid = aSandbox({ name: sandboxName }).metadata.uid;
+    const sandbox = aSandbox({
+      name: sandboxName,
+      status: { replicas: 1, conditions: [this.#admitted('True', 'Admitted'), condition('Ready', 'True')] },
+    });
+    const { uid } = sandbox.metadata;
     const status: ConversationStatus = {
       start: { status: 'READY', transitions: [] },
       executionStatus: 'running',
       sandboxName,
       sandboxUID: uid,
     };
-    this.client.put(conversations, aConversation({ name, spec, status }));
+    const conversation = aConversation({ name, spec, status });
+    const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];
+    this.client.put(sandboxes, { ...sandbox, metadata: { ...sandbox.metadata, ownerReferences } });
+    this.client.put(conversations, conversation);
+  }
+
+  /** Another conversation of the owner joins the sandbox, and no cache hears of it. */
+  async join(): Promise<void> {
+    const stored = await this.sandbox();
+    if (stored === undefined) return;
+    const joined = aConversation({ name: 'other', spec: { sandboxName } });
+    this.client.put(conversations, joined);
+    const ownerReferences = [...(stored.metadata.ownerReferences ?? []), ownerReferenceTo(joined, { controller: false })];
+    await this.client.mergePatch(sandboxes, namespace, sandboxName, { metadata: { ownerReferences } });
   }
 
   async conversation(): Promise<Conversation | undefined> {
@@ -88,10 +113,12 @@ export class RetainedObjects {
 
   /** The conversation's controller has seen another state of the agent, or delivered messages. */
   async becomes(change: Partial<ConversationStatus>): Promise<void> {
-    const stored = await this.conversation();
-    if (stored === undefined) return;
-    const status = withFinishedCondition(stored.spec, { ...stored.status, ...change }, stored.metadata.generation, this.trueNow);
-    await this.client.updateStatus(conversations, { ...stored, status });
+    await persistently(async () => {
+      const stored = await this.conversation();
+      if (stored === undefined) return;
+      const status = withFinishedCondition(stored.spec, { ...stored.status, ...change }, stored.metadata.generation, this.trueNow);
+      await this.client.updateStatus(conversations, { ...stored, status });
+    });
   }
 
   /** A person edits the conversation: a message, or another time to live. */
@@ -99,16 +126,16 @@ export class RetainedObjects {
     if ((await this.conversation()) !== undefined) await this.client.mergePatch(conversations, namespace, name, { spec });
   }
 
-  async pause(reason = 'Idle'): Promise<void> {
-    const conditions = [{ ...this.#admitted('False', reason), observedGeneration: 1 }];
-    const { status } = (await this.sandbox()) ?? {};
-    const resumeRequestSeen = (await this.sandbox())?.metadata.annotations?.[resumeRequestedAnnotation];
-    await this.#changeSandbox({
-      ...status,
-      replicas: 0,
-      pausedAt: this.trueNow,
-      conditions: [...conditions, ...(status?.conditions ?? []).filter(({ type }) => type === 'Expiring')],
-      ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
+  pause(reason = 'Idle'): Promise<void> {
+    return this.#changeSandbox(({ metadata, status = {} }) => {
+      const resumeRequestSeen = metadata.annotations?.[resumeRequestedAnnotation];
+      return {
+        ...status,
+        replicas: 0,
+        pausedAt: this.trueNow,
+        conditions: [{ ...this.#admitted('False', reason), observedGeneration: 1 }, ...announced(status)],
+        ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
+      };
     });
   }
 
@@ -119,39 +146,48 @@ export class RetainedObjects {
     await this.client.mergePatch(sandboxes, namespace, sandboxName, { metadata: { annotations } });
   }
 
-  async run(): Promise<void> {
-    const { status } = (await this.sandbox()) ?? {};
-    const { pausedAt: _, ...rest } = status ?? {};
-    const expiring = (status?.conditions ?? []).filter(({ type }) => type === 'Expiring');
-    const conditions = [this.#admitted('True', 'Admitted'), condition('Ready', 'True'), ...expiring];
-    await this.#changeSandbox({ ...rest, replicas: 1, conditions });
+  run(): Promise<void> {
+    return this.#changeSandbox(({ status: { pausedAt: _, ...status } = {} }) => ({
+      ...status,
+      replicas: 1,
+      conditions: [this.#admitted('True', 'Admitted'), condition('Ready', 'True'), ...announced(status)],
+    }));
   }
 
-  /** Shows the caches what is stored. */
-  async show(): Promise<void> {
-    const { conversations: conversationStore, sandboxes: sandboxStore, templates } = this.#stores;
+  /** Shows the caches what is stored, of every kind or of some. */
+  async show({ conversations: ofConversations = true, sandboxes: ofSandboxes = true } = {}): Promise<void> {
+    const { templates } = this.#stores;
     const [template] = (await this.client.list(sandboxTemplates)).items;
     if (template !== undefined) {
       const old = templates.get(namespace, template.metadata.name);
       templates.set(template);
       this.#reconciler.observeTemplate(template, old);
     }
-    const sandbox = await this.sandbox();
-    const gone = sandbox === undefined ? sandboxStore.delete(namespace, sandboxName) : undefined;
-    const conversation = await this.conversation();
-    if (conversation === undefined) {
-      const deleted = conversationStore.delete(namespace, name);
-      if (deleted !== undefined) this.#reconciler.forget(deleted);
-    } else {
-      const cached = cachedConversation(conversation);
-      conversationStore.set(cached);
-      this.#reconciler.observeConversation(cached);
+    if (ofConversations) this.#showConversation(await this.conversation());
+    if (ofSandboxes) this.#showSandbox(await this.sandbox());
+  }
+
+  #showConversation(stored: Conversation | undefined): void {
+    const store = this.#stores.conversations;
+    if (stored === undefined) {
+      const deleted = store.delete(namespace, name);
+      if (deleted !== undefined) this.#reconciler.conversationGone(deleted);
+      return;
     }
-    if (gone !== undefined) this.#reconciler.sandboxGone(gone);
-    if (sandbox !== undefined) {
-      sandboxStore.set(sandbox);
-      this.#reconciler.observeSandbox(sandbox);
+    const cached = cachedConversation(stored);
+    store.set(cached);
+    this.#reconciler.observeConversation(cached);
+  }
+
+  #showSandbox(stored: Sandbox | undefined): void {
+    const store = this.#stores.sandboxes;
+    if (stored === undefined) {
+      const deleted = store.delete(namespace, sandboxName);
+      if (deleted !== undefined) this.#reconciler.sandboxGone(deleted);
+      return;
     }
+    store.set(stored);
+    this.#reconciler.observeSandbox(stored);
   }
 
   /** Another process leads, and knows nothing but what is stored. */
@@ -179,9 +215,11 @@ export class RetainedObjects {
     return condition('Admitted', status, reason, this.trueNow);
   }
 
-  async #changeSandbox(status: SandboxState): Promise<void> {
-    const stored = await this.sandbox();
-    if (stored !== undefined) await this.client.updateStatus(sandboxes, { ...stored, status });
+  async #changeSandbox(statusOf: (sandbox: Sandbox) => SandboxState): Promise<void> {
+    await persistently(async () => {
+      const stored = await this.sandbox();
+      if (stored !== undefined) await this.client.updateStatus(sandboxes, { ...stored, status: statusOf(stored) });
+    });
   }
 
   #start(): [RetentionReconciler, Controller] {

@@ -2,7 +2,7 @@ import { usesSlot } from '../../quota/slot.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { ConversationCondition, finishedReasonOf, isStartOver, startStatusOf, untoldMessages } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { SandboxCondition, SandboxReason, slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxCondition, SandboxReason, resumeRequestOf, slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
 /** Which setting deletes an object. Reasons of the condition Expiring, and labels of the metric. */
@@ -25,6 +25,8 @@ export interface Countdown {
 }
 
 export interface ConversationFacts {
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
   readonly conversation: CachedConversation;
   /** The sandbox that the conversation is in; undefined when that does not exist any more. */
   readonly sandbox: Sandbox | undefined;
@@ -32,6 +34,8 @@ export interface ConversationFacts {
 }
 
 export interface SandboxFacts {
+  /** Milliseconds since 1970. */
+  readonly nowMs: number;
   readonly sandbox: Sandbox;
   readonly conversations: readonly CachedConversation[];
   readonly template: SandboxTemplate | undefined;
@@ -77,21 +81,28 @@ const endMs = (conversation: CachedConversation): number => {
   );
 };
 
-/** A person has asked for the sandbox, or the quota brings it back, and it does not run yet. */
-function isComingUp(sandbox: Sandbox): boolean {
+/** When a person last asked for the sandbox, whatever became of that. A time to come is no time of a request. */
+function requestedMs(sandbox: Sandbox, nowMs: number): number {
+  const ms = Date.parse(resumeRequestOf(sandbox) ?? '');
+  return ms <= nowMs ? ms : Number.NaN;
+}
+
+/** The sandbox comes up, or goes down: nothing that is stored says yet when a person has asked for that. */
+function isChanging(sandbox: Sandbox): boolean {
   const { phase } = viewOfSandbox(sandbox);
-  return phase === 'STARTING' || (phase !== 'RUNNING' && usesSlot(sandbox));
+  return phase === 'STARTING' || (phase !== 'RUNNING' && (usesSlot(sandbox) || slotTaken(sandbox)));
 }
 
 /** How long a conversation is still kept; undefined: for ever, as far as is known. Pure. */
-export function countdownOfConversation({ conversation, sandbox, template }: ConversationFacts): Countdown | undefined {
+export function countdownOfConversation({ conversation, sandbox, template, nowMs }: ConversationFacts): Countdown | undefined {
   const { metadata, spec, status } = conversation;
   if (metadata.deletionTimestamp !== undefined || finishedReasonOf(conversation) === undefined) return undefined;
   if (findCondition(status?.conditions, ConversationCondition.finished)?.status !== 'True') return undefined;
-  if (sandbox !== undefined && isComingUp(sandbox)) return undefined;
+  if (sandbox !== undefined && isChanging(sandbox)) return undefined;
   const overMs = endMs(conversation);
   // A resume and a pause both change the sandbox's admission.
-  const sinceMs = sandbox === undefined ? overMs : latest(overMs, transitionMs(sandbox, SandboxCondition.admitted));
+  const sinceMs =
+    sandbox === undefined ? overMs : latest(overMs, transitionMs(sandbox, SandboxCondition.admitted), requestedMs(sandbox, nowMs));
   const { ttlSecondsAfterFinished: seconds } = spec;
   const own: Countdown | undefined =
     seconds === undefined
@@ -107,7 +118,7 @@ export function countdownOfConversation({ conversation, sandbox, template }: Con
   return earliest([own, isGone ? byTemplate(template, 'conversation', 'records', overMs) : undefined]);
 }
 
-/** The quota brings the sandbox back by itself, because the conversation has work to do in it. */
+/** The admission brings the sandbox back by itself, because the conversation has work to do in it. */
 const isUnfinished = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'running' ||
   (status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user);
@@ -117,12 +128,20 @@ const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) || untoldMessages(conversation).length > 0;
 
 /** How long a sandbox and its volume are still kept; undefined: for ever, as far as is known. Pure. */
-export function countdownOfSandbox({ sandbox, conversations, template }: SandboxFacts): Countdown | undefined {
+export function countdownOfSandbox({ sandbox, conversations, template, nowMs }: SandboxFacts): Countdown | undefined {
   if (sandbox.metadata.deletionTimestamp !== undefined || slotTaken(sandbox) || conversations.some(isUnderWay)) return undefined;
   const { phase, reason } = viewOfSandbox(sandbox);
-  if (phase === 'ERROR') return earliest([byTemplate(template, 'sandbox', 'failed', transitionMs(sandbox, SandboxCondition.failed))]);
+  if (phase === 'ERROR')
+    return earliest([
+      byTemplate(template, 'sandbox', 'failed', latest(transitionMs(sandbox, SandboxCondition.failed), requestedMs(sandbox, nowMs))),
+    ]);
   if (phase !== 'PAUSED' || usesSlot(sandbox)) return undefined;
   const interrupted = (sandbox.status?.interrupted?.length ?? 0) > 0;
-  if (reason === SandboxReason.quota && (interrupted || conversations.some(isUnfinished))) return undefined;
-  return earliest([byTemplate(template, 'sandbox', 'paused', Date.parse(sandbox.status?.pausedAt ?? ''))]);
+  const unfinished = conversations.some(isUnfinished);
+  if (reason === SandboxReason.quota && (interrupted || unfinished)) return undefined;
+  // A message may have reached the agent in the moment of the pause.
+  if (reason === SandboxReason.idle && unfinished) return undefined;
+  return earliest([
+    byTemplate(template, 'sandbox', 'paused', latest(Date.parse(sandbox.status?.pausedAt ?? ''), requestedMs(sandbox, nowMs))),
+  ]);
 }

@@ -13,7 +13,8 @@ export type RetentionStep =
   /** What was announced does not come: the object was used again, or is kept for longer. */
   | { readonly kind: 'withdraw' }
   | { readonly kind: 'wait'; readonly forMs: number }
-  | { readonly kind: 'announce'; readonly announcement: Announcement }
+  /** `atMs` is the time of the announcement, from which its message counts. */
+  | { readonly kind: 'announce'; readonly announcement: Announcement; readonly atMs: number }
   /** The wall clock says that the time is over. */
   | { readonly kind: 'due'; readonly rule: RetentionRule };
 
@@ -23,13 +24,15 @@ export interface RetentionFacts {
   readonly announced: Condition | undefined;
   /** Milliseconds since 1970. */
   readonly nowMs: number;
+  /** Minimum time between the announcement and the deletion. Default 60,000 ms. */
+  readonly minLeadMs?: number | undefined;
 }
 
-const minLeadMs = 60_000;
+export const defaultMinLeadMs = 60_000;
 const maxLeadMs = 3_600_000;
 
 /** How long before a deletion it is announced, in milliseconds: a tenth of the time for which the object is kept, 1 min to 1 h. */
-export const leadMs = (keptMs: number): number => Math.min(maxLeadMs, Math.max(minLeadMs, keptMs / 10));
+export const leadMs = (keptMs: number, minLeadMs = defaultMinLeadMs): number => Math.min(maxLeadMs, Math.max(minLeadMs, keptMs / 10));
 
 function announcementOf({ rule, subject, setting }: Countdown, atMs: number): Announcement {
   const also =
@@ -44,22 +47,21 @@ function announcementOf({ rule, subject, setting }: Countdown, atMs: number): An
 }
 
 /** What to do about an object now. Pure: the same facts, the same step. */
-export function decideRetention({ countdown, announced, nowMs }: RetentionFacts): RetentionStep {
+export function decideRetention({ countdown, announced, nowMs, minLeadMs }: RetentionFacts): RetentionStep {
   if (countdown === undefined) return { kind: announced === undefined ? 'rest' : 'withdraw' };
   const { sinceMs, keptMs, rule } = countdown;
   const dueMs = sinceMs + keptMs;
-  const lead = leadMs(keptMs);
+  const lead = leadMs(keptMs, minLeadMs);
   const earlyMs = dueMs - lead - nowMs;
   if (earlyMs > 0) return announced === undefined ? { kind: 'wait', forMs: earlyMs } : { kind: 'withdraw' };
   // However late the object was found, there is time between the announcement and the deletion.
   const deletionMs = (announcedMs: number): number => Math.max(dueMs, announcedMs + lead);
+  const announce: RetentionStep = { kind: 'announce', announcement: announcementOf(countdown, deletionMs(nowMs)), atMs: nowMs };
   const announcedMs = Date.parse(announced?.lastTransitionTime ?? '');
   // An announcement of the future was written by a clock that was ahead.
-  if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead)
-    return { kind: 'announce', announcement: announcementOf(countdown, deletionMs(nowMs)) };
+  if (announced === undefined || Number.isNaN(announcedMs) || announcedMs > nowMs + lead) return announce;
   const atMs = deletionMs(announcedMs);
   const expected = announcementOf(countdown, atMs);
-  if (announced.reason !== expected.reason || announced.message !== expected.message)
-    return { kind: 'announce', announcement: announcementOf(countdown, deletionMs(nowMs)) };
+  if (announced.reason !== expected.reason || announced.message !== expected.message) return announce;
   return nowMs < atMs ? { kind: 'wait', forMs: atMs - nowMs } : { kind: 'due', rule };
 }

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient } from '../../kube/client.ts';
-import { isoTime, type Clock } from '../../kube/clock.ts';
+import type { Clock } from '../../kube/clock.ts';
 import type { Request, Result } from '../../kube/controller.ts';
 import { isNotFound } from '../../kube/errors.ts';
 import type { EventRecorder } from '../../kube/events.ts';
@@ -11,12 +11,20 @@ import { cachedConversation, type CachedConversation } from '../../resources/cac
 import { findCondition, type Condition } from '../../resources/conditions.ts';
 import { ConversationCondition, conversations } from '../../resources/conversation.ts';
 import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
-import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bySandbox, byTemplate } from '../caches.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown, type RetentionRule } from './countdown.ts';
-import { decideRetention, type Announcement, type RetentionStep } from './decide.ts';
+import { decideRetention, type RetentionStep } from './decide.ts';
 import { DueWatch } from './due-watch.ts';
+
+/** What makes sure that nothing is deleted by surprise, in milliseconds. */
+export interface RetentionTimes {
+  /** Minimum time between the announcement and the deletion. Default 60,000. */
+  readonly minLeadMs: number;
+  /** For how long an object has to be due, by the monotonic clock of this process, before it is deleted. Default 120,000. */
+  readonly confirmMs: number;
+}
 
 export interface RetentionReconcilerOptions {
   readonly client: KubeClient;
@@ -30,8 +38,7 @@ export interface RetentionReconcilerOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly enqueue: (request: Request) => void;
-  /** For how long an object has to be due, by the monotonic clock of this process, before it is deleted. Default 120,000 ms. */
-  readonly confirmMs?: number;
+  readonly times?: Partial<RetentionTimes> | undefined;
 }
 
 /** The wall clock may be set while a timer waits, so no timer waits for longer. */
@@ -39,12 +46,16 @@ const maxWaitMs = 3_600_000;
 /** After a write that no cache has shown yet. */
 const silentWatchMs = 5_000;
 
+type AnnounceStep = Extract<RetentionStep, { readonly kind: 'announce' }>;
+
 /** An object with what decides about it. */
 interface Look {
   readonly object: CachedConversation | Sandbox;
   readonly countdown: Countdown | undefined;
   /** The conversations in a sandbox: their owners read of the sandbox's deletion there. */
   readonly conversations: readonly CachedConversation[];
+  /** The sandbox that goes with a conversation, because no other conversation uses it. */
+  readonly ownSandbox?: Sandbox | undefined;
 }
 
 const isConversation = (object: CachedConversation | Sandbox): object is CachedConversation => object.kind === conversations.kind;
@@ -67,12 +78,13 @@ export class RetentionReconciler {
 
   constructor(options: RetentionReconcilerOptions) {
     this.#options = options;
-    const { clock, confirmMs = 120_000 } = options;
-    this.#due = new DueWatch({ clock, confirmMs });
+    const { clock, times } = options;
+    this.#due = new DueWatch({ clock, confirmMs: times?.confirmMs ?? 120_000 });
   }
 
   observeConversation(conversation: CachedConversation): void {
     this.#observe(this.#ofConversation(conversation));
+    this.#observeSandboxOf(conversation);
   }
 
   observeSandbox(sandbox: Sandbox): void {
@@ -91,13 +103,14 @@ export class RetentionReconciler {
       if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name) this.observeConversation(conversation);
   }
 
-  forget({ metadata: { uid } }: CachedConversation | Sandbox): void {
-    this.#due.forget(uid);
+  conversationGone(conversation: CachedConversation): void {
+    this.#due.forget(conversation.metadata.uid);
+    this.#observeSandboxOf(conversation);
   }
 
   /** Another rule may hold for the conversations that were in the sandbox. */
   sandboxGone(sandbox: Sandbox): void {
-    this.forget(sandbox);
+    this.#due.forget(sandbox.metadata.uid);
     this.#observeUsers(sandbox);
   }
 
@@ -132,10 +145,10 @@ export class RetentionReconciler {
         await this.#store(stored.object, undefined, signal);
         break;
       case 'announce':
-        await this.#announce(stored, step.announcement, signal);
+        await this.#announce(stored, step, signal);
         break;
       case 'due':
-        if (isSurelyDue) await this.#delete(stored.object, step.rule, signal);
+        if (isSurelyDue) await this.#delete(stored, step.rule, signal);
         break;
       case 'rest':
       case 'wait':
@@ -146,20 +159,23 @@ export class RetentionReconciler {
   }
 
   #decide({ object, countdown }: Look): RetentionStep {
-    return decideRetention({ countdown, announced: announcedOf(object), nowMs: this.#options.clock.now() });
+    const { clock, times } = this.#options;
+    return decideRetention({ countdown, announced: announcedOf(object), nowMs: clock.now(), minLeadMs: times?.minLeadMs });
   }
 
-  async #announce({ object, conversations: inIt }: Look, announcement: Announcement, signal: AbortSignal): Promise<void> {
-    const { clock, events } = this.#options;
+  async #announce({ object, conversations: inIt }: Look, { announcement, atMs }: AnnounceStep, signal: AbortSignal): Promise<void> {
+    // Before the condition, whose write may succeed although its answer is lost: no condition is stored without an Event.
+    for (const about of inIt.length > 0 ? inIt : [object])
+      this.#options.events.record(about, { type: 'Normal', ...announcement, reason: 'Expiring' });
     const condition: Condition = {
       type: ConversationCondition.expiring,
       status: 'True',
       ...announcement,
       observedGeneration: object.metadata.generation,
-      lastTransitionTime: isoTime(clock),
+      // The message counts from this very time.
+      lastTransitionTime: new Date(atMs).toISOString(),
     };
     await this.#store(object, condition, signal);
-    for (const about of inIt.length > 0 ? inIt : [object]) events.record(about, { type: 'Normal', ...announcement, reason: 'Expiring' });
   }
 
   /** Writes the condition Expiring, or takes it away, on the version of the object. */
@@ -172,24 +188,43 @@ export class RetentionReconciler {
     else await client.updateStatus(sandboxes, { ...object, status: { ...object.status, conditions } }, { signal });
   }
 
-  async #delete(object: CachedConversation | Sandbox, rule: RetentionRule, signal: AbortSignal): Promise<void> {
-    const { client, logger, metrics } = this.#options;
-    const { namespace, name, uid, resourceVersion } = object.metadata;
-    const options = { uid, resourceVersion, propagationPolicy: 'Background', signal } as const;
-    try {
-      if (isConversation(object)) await client.delete(conversations, namespace, name, options);
-      else await client.delete(sandboxes, namespace, name, options);
-    } catch (error) {
-      if (isNotFound(error)) return;
-      throw error;
-    }
+  async #delete({ object, ownSandbox }: Look, rule: RetentionRule, signal: AbortSignal): Promise<void> {
+    const { logger, metrics } = this.#options;
+    const { namespace, name, uid } = object.metadata;
+    // A resume changes nothing but the sandbox, so garbage collection would take one that was resumed a moment ago. The agent of a
+    // sandbox that runs needs no resume, but a message, and that changes the conversation.
+    if (ownSandbox !== undefined && viewOfSandbox(ownSandbox).phase !== 'RUNNING') await this.#deleteVersion(ownSandbox, signal);
+    if (!(await this.#deleteVersion(object, signal))) return;
     this.#due.forget(uid);
     metrics.retentionDeletions.inc({ kind: object.kind, rule });
     logger.info('deleted by retention', { kind: object.kind, namespace, name, rule });
   }
 
+  /** Deletes the very version that was read; false: the object is gone already. */
+  async #deleteVersion(object: CachedConversation | Sandbox, signal: AbortSignal): Promise<boolean> {
+    const { client } = this.#options;
+    const { namespace, name, uid, resourceVersion } = object.metadata;
+    const options = { uid, resourceVersion, propagationPolicy: 'Background', signal } as const;
+    try {
+      if (isConversation(object)) await client.delete(conversations, namespace, name, options);
+      else await client.delete(sandboxes, namespace, name, options);
+      return true;
+    } catch (error) {
+      if (isNotFound(error)) return false;
+      throw error;
+    }
+  }
+
   #observeUsers({ metadata: { namespace, name } }: Sandbox): void {
-    for (const user of this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`)) this.observeConversation(user);
+    for (const user of this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`))
+      this.#observe(this.#ofConversation(user));
+  }
+
+  /** Caches follow each other in any order: what kept the sandbox may have been this conversation. */
+  #observeSandboxOf({ metadata: { namespace }, status }: CachedConversation): void {
+    const name = status?.sandboxName;
+    const sandbox = name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
+    if (sandbox !== undefined) this.#observe(this.#ofSandbox(sandbox));
   }
 
   #observe({ object, countdown }: Look): void {
@@ -215,7 +250,11 @@ export class RetentionReconciler {
     const named = sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
     const sandbox = isIt(named, sandboxUID) ? named : undefined;
     const template = stores.templates.get(namespace, templateNameOf(conversation, sandbox));
-    return { object: conversation, countdown: countdownOfConversation({ conversation, sandbox, template }), conversations: [] };
+    return {
+      object: conversation,
+      countdown: countdownOfConversation({ nowMs: this.#options.clock.now(), conversation, sandbox, template }),
+      conversations: [],
+    };
   }
 
   #ofSandbox(sandbox: Sandbox): Look {
@@ -223,7 +262,11 @@ export class RetentionReconciler {
     const { namespace, name } = sandbox.metadata;
     const inIt = stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
     const template = stores.templates.get(namespace, sandbox.spec.templateName);
-    return { object: sandbox, countdown: countdownOfSandbox({ sandbox, conversations: inIt, template }), conversations: inIt };
+    return {
+      object: sandbox,
+      countdown: countdownOfSandbox({ nowMs: this.#options.clock.now(), sandbox, conversations: inIt, template }),
+      conversations: inIt,
+    };
   }
 
   /** The same as the API server has it now; undefined when the object is gone. What can be used again is read last. */
@@ -238,15 +281,27 @@ export class RetentionReconciler {
       const named = sandboxName === undefined ? undefined : await read(sandboxes, sandboxName);
       const sandbox = isIt(named, sandboxUID) ? named : undefined;
       const template = await read(sandboxTemplates, templateNameOf(conversation, sandbox));
-      return { object: conversation, countdown: countdownOfConversation({ conversation, sandbox, template }), conversations: [] };
+      return {
+        object: conversation,
+        countdown: countdownOfConversation({ nowMs: this.#options.clock.now(), conversation, sandbox, template }),
+        conversations: [],
+        ownSandbox: sandbox !== undefined && isOnlyOf(sandbox, conversation) ? sandbox : undefined,
+      };
     }
     const sandbox = await read(sandboxes, name);
     if (sandbox?.metadata.uid !== uid) return undefined;
     const template = await read(sandboxTemplates, sandbox.spec.templateName);
     const known = this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
-    const users = await Promise.all(known.map(({ metadata }) => read(conversations, metadata.name)));
+    // The stored sandbox names those that have joined it, also where no cache shows that yet.
+    const owners = (sandbox.metadata.ownerReferences ?? []).filter(({ kind }) => kind === conversations.kind);
+    const names = new Set([...known.map(({ metadata }) => metadata.name), ...owners.map((owner) => owner.name)]);
+    const users = await Promise.all([...names].map((of) => read(conversations, of)));
     const inIt = users.flatMap((user) => (user === undefined ? [] : cachedConversation(user)));
-    return { object: sandbox, countdown: countdownOfSandbox({ sandbox, conversations: inIt, template }), conversations: inIt };
+    return {
+      object: sandbox,
+      countdown: countdownOfSandbox({ nowMs: this.#options.clock.now(), sandbox, conversations: inIt, template }),
+      conversations: inIt,
+    };
   }
 
   async #read<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, signal: AbortSignal) {
@@ -263,6 +318,10 @@ export class RetentionReconciler {
 /** Whether the sandbox of that name is the one that the conversation is in. */
 const isIt = (sandbox: Sandbox | undefined, uid: string | undefined): sandbox is Sandbox =>
   sandbox !== undefined && (uid === undefined || sandbox.metadata.uid === uid);
+
+/** Whether the sandbox goes with the conversation: all its owners are this one. */
+const isOnlyOf = ({ metadata: { ownerReferences = [] } }: Sandbox, { metadata }: CachedConversation): boolean =>
+  ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid);
 
 const templateNameOf = ({ spec }: CachedConversation, sandbox: Sandbox | undefined): string =>
   sandbox?.spec.templateName ?? spec.templateName;

@@ -8,6 +8,7 @@ import { aConversation, aSandbox, aTemplate, admitted, condition, later, noon, n
 
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
+const nowMs = noonMs + 100 * hourMs;
 const finishedAt = (ms: number): Condition => condition('Finished', 'True', 'Finished', later(ms));
 const message: LaterMessage = { number: 1, id: 'a', role: 'user', content: [{ type: 'text', text: 'More.' }], run: true };
 
@@ -42,13 +43,13 @@ const paused = (reason: string, at: number, more: SandboxWish = {}): Sandbox =>
 
 describe('a conversation that is over', () => {
   const of = (conversation: CachedConversation, retention = {}, sandbox: Sandbox | undefined = running()) => {
-    const countdown = countdownOfConversation({ conversation, sandbox, template: keeping(retention) });
+    const countdown = countdownOfConversation({ nowMs, conversation, sandbox, template: keeping(retention) });
     return countdown === undefined ? undefined : [countdown.rule, countdown.sinceMs - noonMs, countdown.keptMs];
   };
 
   it('is kept for ever when nobody says otherwise', () => {
     expect(of(over())).toBeUndefined();
-    expect(countdownOfConversation({ conversation: over(), sandbox: undefined, template: undefined })).toBeUndefined();
+    expect(countdownOfConversation({ nowMs, conversation: over(), sandbox: undefined, template: undefined })).toBeUndefined();
   });
 
   it('is kept as long as its template says, or as it says itself', () => {
@@ -74,6 +75,19 @@ describe('a conversation that is over', () => {
     expect(of(over({ status: { lastActivityTime: 'x' } }), { finished: '24h' })).toEqual(['Finished', 0, 24 * hourMs]);
   });
 
+  it('is kept from when somebody asked for its sandbox, whatever became of that', () => {
+    const asked = (at: number, sandbox = paused('Idle', 0)) => ({
+      ...sandbox,
+      metadata: { ...sandbox.metadata, annotations: { 'conversation-operator.dev/resume-requested-at': later(at) } },
+      status: { ...sandbox.status, resumeRequestSeen: later(at) },
+    });
+    expect(of(over(), { finished: '24h' }, asked(hourMs))).toEqual(['Finished', hourMs, 24 * hourMs]);
+    expect(of(over(), { finished: '24h' }, asked(101 * hourMs))).toEqual(['Finished', 0, 24 * hourMs]);
+    expect(countdownOfSandbox({ nowMs, sandbox: asked(hourMs), conversations: [], template: keeping({ paused: '2h' }) })?.sinceMs).toBe(
+      noonMs + hourMs,
+    );
+  });
+
   it('whose start has failed is kept as long as that says, or as it says itself', () => {
     expect(of(failedStart(), { finished: '1h' })).toBeUndefined();
     expect(of(failedStart(), { failed: '2h' })).toEqual(['Failed', 0, 2 * hourMs]);
@@ -83,7 +97,8 @@ describe('a conversation that is over', () => {
   it('whose sandbox is gone is kept as long as records are, or as finished ones, whichever is over first', () => {
     const gone = over({ status: { sandboxStatus: 'MISSING' } });
     const without = (retention: object) => {
-      const { rule, keptMs } = countdownOfConversation({ conversation: gone, sandbox: undefined, template: keeping(retention) }) ?? {};
+      const { rule, keptMs } =
+        countdownOfConversation({ nowMs, conversation: gone, sandbox: undefined, template: keeping(retention) }) ?? {};
       return [rule, keptMs];
     };
     expect(without({ records: '2h' })).toEqual(['Records', 2 * hourMs]);
@@ -108,6 +123,7 @@ describe('a conversation is kept', () => {
     ['when the time of its end can not be read', over({ status: { conditions: [{ ...finishedAt(0), lastTransitionTime: 'x' }] } })],
     ['when it is being deleted', { ...over(), metadata: { ...over().metadata, deletionTimestamp: noon } }],
     ['while its sandbox comes up', over(), aSandbox({ status: { conditions: [admitted, condition('Ready', 'False')], replicas: 1 } })],
+    ['while its sandbox is being paused', over(), { ...running(), spec: { ...running().spec, replicas: 0 } }],
     [
       'while its sandbox is resumed after a failure',
       over(),
@@ -130,14 +146,14 @@ describe('a conversation is kept', () => {
   it.each(kept.map(([name, conversation, sandbox = running()]) => [name, conversation, sandbox] as const))(
     '%s',
     (_name, conversation, sandbox) => {
-      expect(countdownOfConversation({ conversation, sandbox, template: keeping(always) })).toBeUndefined();
+      expect(countdownOfConversation({ nowMs, conversation, sandbox, template: keeping(always) })).toBeUndefined();
     },
   );
 });
 
 describe('a sandbox', () => {
   const of = (sandbox: Sandbox, retention = {}, conversations: readonly CachedConversation[] = []) => {
-    const countdown = countdownOfSandbox({ sandbox, conversations, template: keeping(retention) });
+    const countdown = countdownOfSandbox({ nowMs, sandbox, conversations, template: keeping(retention) });
     return countdown === undefined ? undefined : [countdown.rule, countdown.sinceMs - noonMs, countdown.keptMs];
   };
   const cut = { executionStatus: 'paused', interruption: { reason: 'Quota', time: noon } } as const;
@@ -165,6 +181,7 @@ describe('a sandbox', () => {
     ['whose agent gets a message when it is back', paused('Idle', 0), [over({ spec: { messages: [message] } })]],
     ['that a quota has paused in the middle of a run', paused('Quota', 0), [over({ status: cut })]],
     ['whose runs a quota has cut, which nobody has looked at since', paused('Quota', 0, { status: { interrupted: ['x'] } }), []],
+    ['whose agent got a message in the moment of its pause', paused('Idle', 0), [over({ status: { executionStatus: 'running' } })]],
     ['that is being deleted', paused('Idle', 0, { deleting: true }), []],
   ])('%s is kept', (_name, sandbox, conversations) => {
     expect(of(sandbox, { paused: '0s', failed: '0s' }, conversations)).toBeUndefined();

@@ -38,6 +38,7 @@ describe('the announcement of a deletion', () => {
     const step = decide(dayMs - hourMs, countdown(dayMs));
     expect(step).toEqual({
       kind: 'announce',
+      atMs: noonMs + dayMs - hourMs,
       announcement: {
         reason: 'Finished',
         message: `The conversation is deleted after ${later(dayMs)}, with its own sandbox: its ttlSecondsAfterFinished is 1. A message, or a resume of its sandbox, postpones that.`,

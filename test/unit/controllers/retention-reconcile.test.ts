@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { finishedReasonOf, type Conversation, type LaterMessage } from '../../../src/resources/conversation.ts';
+import { TransportError } from '../../../src/kube/errors.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { RetainedObjects } from '../../support/retained-objects.ts';
@@ -98,6 +99,73 @@ describe('the retention of a conversation', () => {
     expect(kinds()).toEqual([]);
   });
 
+  it('leaves a sandbox that is resumed between its look and the deletion, and the conversation in it', async () => {
+    objects.begin({ ttlSecondsAfterFinished: 3600 });
+    await objects.becomes(over);
+    await objects.pause();
+    await objects.pass(hourMs);
+    const remove = objects.client.delete.bind(objects.client);
+    objects.client.delete = async (...args) => {
+      objects.client.delete = remove;
+      await objects.requestResume();
+      return remove(...args);
+    };
+    await objects.pass(50 * minuteMs);
+    expect([kinds(), await expiring()]).toEqual([[], undefined]);
+  });
+
+  it('takes the paused sandbox of a conversation with it, and the conversation also where the answer was lost', async () => {
+    objects.begin({ ttlSecondsAfterFinished: 3600 });
+    await objects.becomes(over);
+    await objects.pass(10 * minuteMs);
+    await objects.pause();
+    await objects.pass(hourMs);
+    const remove = objects.client.delete.bind(objects.client);
+    objects.client.delete = async (...args) => {
+      objects.client.delete = remove;
+      await remove(...args);
+      throw new TransportError('the answer is lost');
+    };
+    await objects.pass(5 * minuteMs);
+    expect(kinds()[0]).toBe('Sandbox');
+    await objects.pass(15 * minuteMs);
+    expect(kinds()).toEqual(['Sandbox', 'Conversation']);
+  });
+
+  it('leaves a sandbox alone that another conversation has joined', async () => {
+    objects.begin({ ttlSecondsAfterFinished: 60 }, { paused: '1m' });
+    await objects.becomes(over);
+    await objects.pause();
+    await objects.join();
+    await objects.pass(hourMs);
+    expect(kinds()).toEqual(['Conversation']);
+  });
+
+  it('tells of the deletion also where the answer to the announcement was lost', async () => {
+    objects.begin({ ttlSecondsAfterFinished: 60 });
+    await objects.becomes(over);
+    const update = objects.client.updateStatus.bind(objects.client);
+    objects.client.updateStatus = async (...args) => {
+      objects.client.updateStatus = update;
+      await update(...args);
+      throw new TransportError('the answer is lost');
+    };
+    await objects.pass(10 * minuteMs);
+    expect([kinds(), objects.events.length]).toEqual([['Conversation'], 1]);
+  });
+
+  it('announces once where time passes between its look and the announcement', async () => {
+    objects.begin({ ttlSecondsAfterFinished: 60 });
+    await objects.becomes(over);
+    await objects.pass(hourMs - 10_000, hourMs);
+    await objects.edit({ ttlSecondsAfterFinished: 59 });
+    const now = objects.clock.now.bind(objects.clock);
+    let ticks = 0;
+    objects.clock.now = () => now() + ++ticks;
+    await objects.pass(minuteMs);
+    expect(objects.events.slice(1)).toHaveLength(1);
+  });
+
   it('deletes nothing that only a jump of the clock makes due', async () => {
     objects.begin({ ttlSecondsAfterFinished: 60 });
     await objects.becomes(over);
@@ -142,6 +210,18 @@ describe('the retention of a conversation', () => {
     await objects.client.mergePatch(sandboxTemplates, 'default', 'default', { spec: { retention: { finished: '1m' } } });
     await objects.pass(5 * minuteMs);
     expect(kinds()).toEqual(['Conversation']);
+  });
+
+  it('takes a paused sandbox also where the cache of conversations follows that of sandboxes', async () => {
+    objects.begin({}, { paused: '1m' });
+    await objects.becomes({ start: { status: 'PREPARING_REPOSITORY', transitions: [] } });
+    await objects.show();
+    await objects.becomes(over);
+    await objects.pause();
+    await objects.show({ conversations: false });
+    await objects.show({ sandboxes: false });
+    await objects.clock.advance(minuteMs);
+    expect(objects.events).toHaveLength(1);
   });
 
   it('takes a paused sandbox first, and the record later', async () => {
@@ -206,6 +286,7 @@ it('never deletes a conversation that is active, or was within its time, whateve
             await objects.pause();
             break;
           case 'resume':
+            if ((await objects.sandbox()) === undefined) break;
             await objects.requestResume();
             activeMs = objects.trueNowMs;
             await objects.pass(1_000);
