@@ -11,7 +11,7 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
 }
 
 /** Where a breakage is looked for, and the promise that it must be seen to break. */
-export interface Hunt extends Pick<SimulationOptions, 'faults' | 'letters'> {
+export interface Hunt extends Pick<SimulationOptions, 'faults' | 'letters' | 'retention'> {
   readonly rule: string | RegExp;
   /** Default 1. */
   readonly firstSeed?: number;
@@ -20,10 +20,13 @@ export interface Hunt extends Pick<SimulationOptions, 'faults' | 'letters'> {
 const seedsOfAHunt = 80;
 
 /** Throws when none of so many seeds fails with the breakage, or the first that fails does so for another reason. */
-export async function mustBeCaught(breakage: Breakage, { rule, firstSeed = 1, faults = 'all', letters = false }: Hunt): Promise<void> {
+export async function mustBeCaught(
+  breakage: Breakage,
+  { rule, firstSeed = 1, faults = 'all', letters = false, retention = false }: Hunt,
+): Promise<void> {
   const end = firstSeed + seedsOfAHunt;
   for (let seed = firstSeed; seed < end; seed++) {
-    const { failure } = await simulate({ seed, breakage, faults, letters });
+    const { failure } = await simulate({ seed, breakage, faults, letters, retention });
     if (failure === undefined) continue;
     if (typeof rule === 'string' ? failure.rule === rule : rule.test(failure.rule)) return;
     throw new Error(`seed ${seed} has found something else: ${failure.message}`);

@@ -4,7 +4,13 @@ import { Worker, isMainThread, parentPort } from 'node:worker_threads';
 import { faultKinds, type FaultKind } from './faults.ts';
 import { replayCommand, simulate, type Outcome } from './simulation.ts';
 
-type Job = { readonly seed: number; readonly faults: FaultKind; readonly letters: boolean; readonly plain: boolean };
+type Job = {
+  readonly seed: number;
+  readonly faults: FaultKind;
+  readonly letters: boolean;
+  readonly plain: boolean;
+  readonly retention: boolean;
+};
 
 const report = (outcome: Outcome): string =>
   `seed ${outcome.seed}: ${outcome.failure?.message ?? 'clean'}; ${outcome.steps} steps, ${(outcome.durationMs / 1000).toFixed(1)} s of its time, hash ${outcome.hash}\n`;
@@ -23,6 +29,7 @@ interface Batch {
   readonly faults: FaultKind;
   readonly letters: boolean;
   readonly plain: boolean;
+  readonly retention: boolean;
   readonly keepGoing: boolean;
 }
 
@@ -33,7 +40,7 @@ interface Batch {
 const seedsPerWorker = 100;
 
 /** Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows how to see it again. */
-async function runMany({ first, count, workers, faults, letters, plain, keepGoing }: Batch): Promise<boolean> {
+async function runMany({ first, count, workers, faults, letters, plain, retention, keepGoing }: Batch): Promise<boolean> {
   const began = performance.now();
   const failed: Outcome[] = [];
   let next = first;
@@ -46,7 +53,7 @@ async function runMany({ first, count, workers, faults, letters, plain, keepGoin
     steps += outcome.steps;
     if (outcome.failure !== undefined) {
       failed.push(outcome);
-      process.stdout.write(`${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters, plain })}\n`);
+      process.stdout.write(`${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters, plain, retention })}\n`);
     }
     if (done % 500 === 0) process.stdout.write(`${done} of ${count} seeds, ${failed.length} failed, ${seconds().toFixed(0)} s\n`);
   };
@@ -57,10 +64,10 @@ async function runMany({ first, count, workers, faults, letters, plain, keepGoin
       let left = seedsPerWorker;
       const give = () => {
         if (over() || left-- === 0) void worker.terminate().then(() => resolve());
-        else worker.postMessage({ seed: (seed = next++), faults, letters, plain } satisfies Job);
+        else worker.postMessage({ seed: (seed = next++), faults, letters, plain, retention } satisfies Job);
       };
       worker.on('error', (cause) => {
-        reject(new Error(`seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters, plain })}`, { cause }));
+        reject(new Error(`seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters, plain, retention })}`, { cause }));
       });
       worker.on('message', (outcome: Outcome) => {
         take(outcome);
@@ -75,7 +82,7 @@ async function runMany({ first, count, workers, faults, letters, plain, keepGoin
   const rate = `${seconds().toFixed(1)} s with ${workers} workers (${(done / seconds()).toFixed(1)} seeds/s)`;
   process.stdout.write(`${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${rate}\n`);
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
-  if (earliest !== undefined) await replay({ seed: earliest.seed, faults, letters, plain }, 80);
+  if (earliest !== undefined) await replay({ seed: earliest.seed, faults, letters, plain, retention }, 80);
   return earliest === undefined;
 }
 
@@ -96,14 +103,15 @@ async function main(): Promise<boolean> {
       faults: { type: 'string', default: 'all' },
       letters: { type: 'boolean', default: false },
       plain: { type: 'boolean', default: false },
+      retention: { type: 'boolean', default: false },
       'keep-going': { type: 'boolean', default: false },
     },
   });
   const faults = faultsOf(values.faults);
-  const { letters, plain } = values;
-  if (values.seed !== undefined) return replay({ seed: Number(values.seed), faults, letters, plain }, Number(values.lines));
+  const { letters, plain, retention } = values;
+  if (values.seed !== undefined) return replay({ seed: Number(values.seed), faults, letters, plain, retention }, Number(values.lines));
   const [first, count, workers] = [Number(values['first-seed']), Number(values.seeds), Number(values.workers)];
-  return runMany({ first, count, workers, faults, letters, plain, keepGoing: values['keep-going'] });
+  return runMany({ first, count, workers, faults, letters, plain, retention, keepGoing: values['keep-going'] });
 }
 
 if (isMainThread) {

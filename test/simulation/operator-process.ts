@@ -4,6 +4,7 @@ import type { AgentHint } from '../../src/agent/hints.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { createCaches, reflectorsOf, type Caches, type CachesOptions } from '../../src/controllers/caches.ts';
 import { Operator } from '../../src/controllers/operator.ts';
+import type { RetentionTimes } from '../../src/controllers/retention/reconcile.ts';
 import type { KubeClient } from '../../src/kube/client.ts';
 import type { Clock } from '../../src/kube/clock.ts';
 import { fenced } from '../../src/kube/fenced-client.ts';
@@ -55,6 +56,7 @@ export interface OperatorProcessOptions {
   readonly keys: SandboxKeys;
   readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'outcomeOf'>;
   readonly breakage: Breakage;
+  readonly retention?: Partial<RetentionTimes> | undefined;
 }
 
 export const leaseName = 'conversation-operator';
@@ -174,7 +176,9 @@ export class OperatorProcess {
         const gated = breakage.unfenced === true ? plain : fenced(plain, election);
         const client = breakage.client?.(gated, context) ?? gated;
         const clock = breakage.clock?.(machine.clock) ?? machine.clock;
-        const work = new Operator({ ...runtime, clock, client, caches, agent, keys, gitHosts: { github: 'https://github.com' } });
+        const gitHosts = { github: 'https://github.com' };
+        const times = this.#options.retention === undefined ? {} : { retention: this.#options.retention };
+        const work = new Operator({ ...runtime, clock, client, caches, agent, keys, gitHosts, ...times });
         await work.start(signal);
         leads(work);
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

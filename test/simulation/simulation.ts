@@ -13,6 +13,7 @@ import { OperatorProcess, type Breakage } from './operator-process.ts';
 import { People } from './people.ts';
 import { Quotas } from './quotas.ts';
 import { Random } from './random.ts';
+import { Retention, retentionTimes } from './retention.ts';
 import { RunWatch } from './run-watch.ts';
 import { Safety, Violation } from './safety.ts';
 import { Scheduler } from './scheduler.ts';
@@ -32,6 +33,8 @@ export interface SimulationOptions {
   readonly letters?: boolean;
   /** Whether runs may end in something else than success: a failure, a question, or with their container; true by default. */
   readonly ends?: boolean;
+  /** Whether the template lets go what nobody uses, after seconds; false by default. */
+  readonly retention?: boolean;
   /** Agents send no hints, none hangs but for the faults, and no run is stuck: as seeds were before there was any of it. */
   readonly plain?: boolean;
 }
@@ -71,6 +74,7 @@ async function play({
   letters: withLetters = false,
   ends = true,
   plain = false,
+  retention: withRetention = false,
 }: SimulationOptions): Promise<Outcome> {
   const random = new Random(String(seed));
   const scheduler = new Scheduler();
@@ -110,6 +114,8 @@ async function play({
   /** So long an operator may not know what is true. */
   let unknownMs = 1_000;
   const quotas = new Quotas({ cluster, scheduler, random: random.fork('quotas'), untilMs: busyMs, unknownMs: () => unknownMs });
+  const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
+  const retention = new Retention({ cluster, scheduler, random: random.fork('retention'), isOperator, wallClocks, enabled: withRetention });
   const verdicts = new Verdicts({ cluster, scheduler, isOperator });
   const limits = someLimits(random.fork('limits'));
   const commands = random.fork('commands');
@@ -117,7 +123,7 @@ async function play({
   for (let index = 0; index < count; index++) {
     operators.push(
       new OperatorProcess({
-        ...{ name: `operator-${index}`, cluster, node, weather, scheduler, trace, keys, breakage },
+        ...{ name: `operator-${index}`, cluster, node, weather, scheduler, trace, keys, breakage, retention: retentionTimes },
         random: random.fork(`operator-${index}`),
         agentNetwork: {
           onRun: (conversation) => safety.operatorRuns(conversation),
@@ -210,7 +216,12 @@ async function play({
     });
     node.onTold = (text) => safety.told(text);
     node.onHeard = (process, id) => safety.heard(process, id);
-    await cluster.call('kubectl', 'POST', `/apis/${apiVersion}/namespaces/default/sandboxtemplates`, template(limits, traits));
+    await cluster.call(
+      'kubectl',
+      'POST',
+      `/apis/${apiVersion}/namespaces/default/sandboxtemplates`,
+      template(limits, traits, retention.settings),
+    );
     await quotas.start();
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
@@ -239,7 +250,9 @@ async function play({
     hangs?.strike();
     if (faults !== 'none') verdicts.expectCalm();
     const left = () =>
-      people.done && letters?.done !== false ? unsettled({ cluster, node, safety, quotas, operators, limits }) : ['people are still busy'];
+      people.done && letters?.done !== false
+        ? [...unsettled({ cluster, node, safety, quotas, operators, limits }), ...retention.unsettled()]
+        : ['people are still busy'];
     await until(left);
     await beQuiet();
   };
@@ -277,12 +290,13 @@ async function play({
 }
 
 /** The command that runs a seed again and shows what happens in it. */
-export const replayCommand = ({ seed, faults = 'all', letters = false, plain = false }: SimulationOptions): string =>
+export const replayCommand = ({ seed, faults = 'all', letters = false, plain = false, retention = false }: SimulationOptions): string =>
   [
     `node test/simulation/main.ts --seed ${seed}`,
     ...(faults === 'all' ? [] : [`--faults '${faults}'`]),
     ...(letters ? ['--letters'] : []),
     ...(plain ? ['--plain'] : []),
+    ...(retention ? ['--retention'] : []),
   ].join(' ');
 
 interface Traits {
@@ -298,7 +312,7 @@ const someTraits = (random: Random): Traits => ({
   ...(random.chance(0.3) ? { stuckAfterMs: random.whole(10, 40) * 1_000 } : {}),
 });
 
-const template = (limits: TimeLimits, { stuckAfterMs }: Traits) => ({
+const template = (limits: TimeLimits, { stuckAfterMs }: Traits, retention: Retention['settings']) => ({
   apiVersion,
   kind: 'SandboxTemplate',
   metadata: { name: 'default', namespace: 'default' },
@@ -307,6 +321,7 @@ const template = (limits: TimeLimits, { stuckAfterMs }: Traits) => ({
     storage: { size: '1Gi', retain: false },
     startDeadline: '2m',
     agent: stuckAfterMs === undefined ? {} : { stuckAfter: `${stuckAfterMs / 1000}s` },
+    ...(retention === undefined ? {} : { retention }),
     ...limits,
   },
 });

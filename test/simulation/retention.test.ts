@@ -1,0 +1,70 @@
+import type { KubeClient } from '../../src/kube/client.ts';
+import { findCondition, type Condition } from '../../src/resources/conditions.ts';
+import { conversations } from '../../src/resources/conversation.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
+import { sandboxes } from '../../src/resources/sandbox.ts';
+import { client } from './broken-parts.ts';
+import { mustBeCaught, mustBeClean, type Hunt } from './explain.ts';
+import type { Breakage } from './operator-process.ts';
+
+const timeoutMs = 300_000;
+
+const isAnnounced = (object: object): boolean =>
+  'status' in object &&
+  findCondition((object.status as { readonly conditions?: readonly Condition[] } | undefined)?.conditions, 'Expiring') !== undefined;
+
+/** Whether retention deletes objects of the kind. */
+const isRetained = ({ kind }: { readonly kind: string }): boolean => kind === conversations.kind || kind === sandboxes.kind;
+
+/** After each write of a status with an announcement. */
+const afterAnnouncement = (act: (whole: KubeClient, stored: KubeObject) => Promise<void>): Breakage => ({
+  client: client((whole) => ({
+    updateStatus: async (resource, object, options) => {
+      const stored = await whole.updateStatus(resource, object, options);
+      if (isRetained(resource) && isAnnounced(stored)) await act(whole, stored);
+      return stored;
+    },
+  })),
+});
+
+/** What could be wrong with retention, each as a sentence, how it is made so, and what catches it. */
+const breakages: Readonly<Record<string, Breakage & Hunt>> = {
+  'what is announced is deleted at once': {
+    rule: /deletions are announced|nothing active is deleted/,
+    ...afterAnnouncement(async (whole, { kind, metadata }) =>
+      whole
+        .delete(kind === conversations.kind ? conversations : sandboxes, metadata.namespace ?? 'default', metadata.name)
+        .catch(() => undefined),
+    ),
+  },
+  'no announcement is stored': {
+    rule: 'everything settles',
+    client: client((whole) => ({
+      updateStatus: async (resource, object, options) =>
+        isRetained(resource) && isAnnounced(object)
+          ? whole.get(resource, object.metadata.namespace ?? 'default', object.metadata.name)
+          : whole.updateStatus(resource, object, options),
+    })),
+  },
+};
+
+describe('the simulation with deletions by retention', () => {
+  it.each<[NonNullable<Hunt['faults']>, boolean, number, number]>([
+    ['all', false, 1, 60],
+    ['all', true, 1, 60],
+    ['of leaders', false, 1, 20],
+    ['none', true, 1, 20],
+  ])(
+    'is clean under faults: %s, with messages: %s, with seeds %i to %i',
+    async (faults, letters, first, last) => {
+      for (let seed = first; seed <= last; seed++) await mustBeClean({ seed, faults, letters, retention: true });
+    },
+    timeoutMs,
+  );
+
+  it.each(Object.entries(breakages))(
+    'notices when %s',
+    async (_name, { rule, ...breakage }) => mustBeCaught(breakage, { rule, letters: true, retention: true }),
+    timeoutMs,
+  );
+});
