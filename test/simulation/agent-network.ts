@@ -18,6 +18,7 @@ import { AgentError } from '../../src/agent/errors.ts';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
 import type { Machine } from './machine.ts';
 import type { SimulatedNode } from './node.ts';
+import type { SandboxSteps } from './sandbox-steps.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 import type { Weather } from './weather.ts';
@@ -30,8 +31,14 @@ export interface AgentNetworkOptions {
   readonly trace: Trace;
   /** A run begins or goes on because this process says so. */
   readonly onRun?: (conversation: StoredConversation, process: AgentProcess) => void;
+  /** This process sends the order to interrupt a run, or to reject the action that waits in it. */
+  readonly onInterruptSent?: (process: AgentProcess, conversation: StoredConversation) => void;
+  /** An action that waited is rejected because this process says so. */
+  readonly onReject?: (conversation: StoredConversation) => void;
   /** A repository or a branch that isn't there; checked in what is asked. */
   readonly outcomeOf?: (command: string) => Partial<AgentCommandResult> & { readonly tookMs?: number };
+  /** Steps that go on by themselves, instead of `outcomeOf`, by which each is one long call. */
+  readonly steps?: SandboxSteps | undefined;
 }
 
 const callMs = 10_000;
@@ -60,11 +67,16 @@ export class SimulatedAgentClient implements AgentClient {
     return this.#reach('initialise', endpoint, options, callMs, (agent) => agent.initialise(init.bootstrapKey, init.sessionKey));
   }
 
-  async execute(
-    endpoint: AgentEndpoint,
-    { command, timeoutSeconds }: AgentCommand,
-    options: AgentCallOptions = {},
-  ): Promise<AgentCommandResult> {
+  execute(endpoint: AgentEndpoint, { command, timeoutSeconds }: AgentCommand, options: AgentCallOptions = {}): Promise<AgentCommandResult> {
+    const { steps, scheduler } = this.#options;
+    if (steps !== undefined) {
+      const result = (agent: AgentProcess) => {
+        agent.authenticate(endpoint.sessionKey);
+        return steps.resultOf(agent, command);
+      };
+      const enter = (agent: AgentProcess, go: () => void) => scheduler.after(steps.take(agent, command), go);
+      return this.#reach('execute', endpoint, options, timeoutSeconds * 1000 + 5_000, result, enter);
+    }
     const { tookMs = 5, ...outcome } = this.#options.outcomeOf?.(command) ?? {};
     const { exitCode = 0, stderr = '' } = outcome;
     const stdout = command.includes('.agent/steps/') ? `step done ${exitCode} /workspace\n${stderr}` : '/workspace/project\n';
@@ -110,6 +122,11 @@ export class SimulatedAgentClient implements AgentClient {
       if (this.#options.weather.happens('agentFull')) throw new AgentError('busy', 'too many runs');
       this.#options.onRun?.(conversation, agent);
       agent.run(conversation);
+      // Until it is known otherwise.
+      conversation.unconfirmed++;
+    }).then(() => {
+      const conversation = this.#options.node.at(endpoint.baseUrl)?.volume.conversations.get(id);
+      if (conversation !== undefined) conversation.unconfirmed--;
     });
   }
 
@@ -118,6 +135,7 @@ export class SimulatedAgentClient implements AgentClient {
   }
 
   interrupt(endpoint: AgentEndpoint, id: string, options: AgentCallOptions = {}): Promise<void> {
+    this.#interrupts(endpoint, id);
     return this.#about('interrupt', endpoint, id, options, (agent, conversation) => agent.interrupt(conversation));
   }
 
@@ -193,11 +211,24 @@ export class SimulatedAgentClient implements AgentClient {
   }
 
   rejectPending(endpoint: AgentEndpoint, id: string, _reason: string, options: AgentCallOptions = {}): Promise<void> {
-    return this.#about('rejectPending', endpoint, id, options, (agent, conversation) => agent.reject(conversation));
+    this.#interrupts(endpoint, id);
+    return this.#about('rejectPending', endpoint, id, options, (agent, conversation) => {
+      const waits = conversation.status === 'waiting_for_confirmation';
+      agent.reject(conversation);
+      if (waits) this.#options.onReject?.(conversation);
+    });
   }
 
   close(): Promise<void> {
     return Promise.resolve();
+  }
+
+  #interrupts(endpoint: AgentEndpoint, id: string): void {
+    const process = this.#options.node.at(endpoint.baseUrl);
+    const conversation = process?.volume.conversations.get(id);
+    const acts =
+      process !== undefined && conversation !== undefined && ['running', 'waiting_for_confirmation'].includes(conversation.status);
+    if (acts) this.#options.onInterruptSent?.(process, conversation);
   }
 
   #about<T>(

@@ -35,6 +35,10 @@ export interface StoredConversation {
   continuations: number;
   /** Losses of its pod meanwhile that say nothing against the run. Who has not seen why may count them all the same. */
   disruptions: number;
+  /** How many runs ended with their container while the sandbox was wanted, since its owner last asked for anything or a run ended by itself. */
+  losses: number;
+  /** Of those, the ones whose answer was lost. */
+  unconfirmed: number;
   /** What is left of the run when it stands. */
   remainingMs: number;
   runStartedAt: number;
@@ -50,6 +54,9 @@ export interface StoredConversation {
 
 /** A run may end in a question: that is answered, and goes on. */
 export type RunEnd = Extract<ExecutionStatus, 'finished' | 'error' | 'stuck' | 'waiting_for_confirmation'>;
+
+/** How a run ends half-way: at somebody's word, or with its container. */
+export type Cut = 'interrupted' | 'rejected' | 'killed';
 
 /** What a claim keeps. */
 export class Volume {
@@ -80,7 +87,7 @@ export interface ContainerOptions {
   readonly stalls?: Random | undefined;
   /** A run has ended the container. */
   readonly onDeath: () => void;
-  readonly onCut: (conversation: StoredConversation) => void;
+  readonly onCut: (conversation: StoredConversation, how: Cut) => void;
   readonly onHeard: (conversationId: string) => void;
   readonly onTold: (text: string) => void;
   /** Its own word of what a conversation does, before its readers see that. */
@@ -97,6 +104,8 @@ interface Run {
 /** One run of an agent's container. */
 export class AgentProcess {
   readonly #options: ContainerOptions;
+  /** When its container was created: whatever another one had begun had ended by then. */
+  readonly bootedAfter: number;
   readonly #runs = new Map<string, Run>();
   #silence = { since: 0, until: 0 };
   #sessionKey: string | undefined;
@@ -107,11 +116,14 @@ export class AgentProcess {
   /** Somebody who knows its key has had an answer. */
   hasAnswered = false;
   initialisedAt: number | undefined;
+  /** When its container ended. */
+  endedAt: number | undefined;
   /** It was hung or out of reach until then. */
   troubledUntil = 0;
 
   constructor(options: ContainerOptions, bootMs: number) {
     this.#options = options;
+    this.bootedAfter = options.scheduler.monotonic();
     this.#bootedAt = options.scheduler.monotonic() + bootMs;
   }
 
@@ -202,6 +214,8 @@ export class AgentProcess {
       lost: false,
       continuations: 0,
       disruptions: 0,
+      losses: 0,
+      unconfirmed: 0,
       remainingMs: 0,
       runStartedAt: 0,
       interruptedAt: Number.NEGATIVE_INFINITY,
@@ -228,6 +242,7 @@ export class AgentProcess {
     if (!run) return;
     conversation.continuations = 0;
     conversation.disruptions = 0;
+    conversation.losses = 0;
     conversation.wanted = true;
     // Somebody has repaired it, or says something else to the model.
     conversation.deadly = false;
@@ -287,6 +302,7 @@ export class AgentProcess {
       if (this.volume.holder !== this.id) return;
       conversation.continuations = 0;
       conversation.disruptions = 0;
+      conversation.losses = 0;
       conversation.wanted = false;
       conversation.remainingMs = 0;
       conversation.reloaded = false;
@@ -313,7 +329,7 @@ export class AgentProcess {
   /** The action that waits is not executed; nothing happens where none does. */
   reject(conversation: StoredConversation): void {
     if (conversation.status !== 'waiting_for_confirmation') return;
-    this.#options.onCut(conversation);
+    this.#options.onCut(conversation, 'rejected');
     conversation.wanted = true;
     conversation.remainingMs = this.#options.random.between(200, 5_000);
     this.#set(conversation, 'idle');
@@ -321,7 +337,7 @@ export class AgentProcess {
 
   interrupt(conversation: StoredConversation): void {
     conversation.interruptedAt = this.#options.scheduler.monotonic();
-    if (this.#stand(conversation.id)) this.#set(conversation, 'paused');
+    if (this.#stand(conversation.id, 'interrupted')) this.#set(conversation, 'paused');
   }
 
   /** What readers are told runs, which is as old as the rest. */
@@ -335,7 +351,8 @@ export class AgentProcess {
 
   kill(): void {
     this.alive = false;
-    for (const id of [...this.#runs.keys()]) this.#stand(id);
+    this.endedAt ??= this.#options.scheduler.monotonic();
+    for (const id of [...this.#runs.keys()]) this.#stand(id, 'killed');
   }
 
   viewOf(conversation: StoredConversation): AgentConversation {
@@ -353,7 +370,7 @@ export class AgentProcess {
     };
   }
 
-  #stand(id: string): boolean {
+  #stand(id: string, how: Cut): boolean {
     const run = this.#runs.get(id);
     if (run === undefined) return false;
     const { conversation, timer, waiting } = run;
@@ -363,7 +380,7 @@ export class AgentProcess {
     if (this.volume.holder !== this.id) return false;
     if (conversation.unsaved !== undefined && this.#options.scheduler.monotonic() >= conversation.unsaved.until)
       conversation.unsaved = undefined;
-    this.#options.onCut(conversation);
+    this.#options.onCut(conversation, how);
     conversation.remainingMs = Math.max(1, conversation.remainingMs - (this.#options.scheduler.monotonic() - conversation.runStartedAt));
     return true;
   }

@@ -25,7 +25,8 @@ const budgetMs = 20_000;
 /** What is known of agents that stop to answer, and of what they tell. For when the operators know what is true. */
 export class AgentWatch {
   readonly #options: AgentWatchOptions;
-  readonly #since: number;
+  /** Undefined: the operators do not know yet what is true. */
+  #since: number | undefined;
   /** By the uid of the sandbox: since when its agent answers, or does not. */
   readonly #answers = new Map<string, { readonly agent: string; readonly silent: boolean; readonly since: number }>();
   readonly #told = new Map<string, number[]>();
@@ -34,7 +35,11 @@ export class AgentWatch {
 
   constructor(options: AgentWatchOptions) {
     this.#options = options;
-    this.#since = options.scheduler.monotonic();
+  }
+
+  /** From here on the operators know what is true. Before, hints only use up what they may cost. */
+  begin(): void {
+    this.#since ??= this.#options.scheduler.monotonic();
   }
 
   look(): void {
@@ -49,7 +54,7 @@ export class AgentWatch {
     const agent = process?.id ?? '';
     if (before === undefined || before.agent !== agent || before.silent !== silent)
       this.#answers.set(uid, { agent, silent, since: scheduler.monotonic() });
-    const forMs = scheduler.monotonic() - (this.#answers.get(uid)?.since ?? this.#since);
+    const forMs = scheduler.monotonic() - (this.#answers.get(uid)?.since ?? 0);
     if (!silent && forMs > answerKnownMs && process !== undefined && status?.reason === SandboxReason.agentSilent)
       throw new Violation('who answers again is not silent', `${name} for ${forMs} ms`);
     // Nobody else has anything to ask it.
@@ -75,7 +80,8 @@ export class AgentWatch {
     this.#told.set(conversation.id, [...times, now]);
     const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name ?? '';
     const forged = (this.#forged.get(sandbox) ?? []).filter((at) => now - at < budgetMs).length;
-    if (times.length + forged >= mostTold || (status !== 'finished' && status !== 'waiting_for_confirmation')) return;
+    if (this.#since === undefined || times.length + forged >= mostTold || (status !== 'finished' && status !== 'waiting_for_confirmation'))
+      return;
     scheduler.after(toldKnownMs, () => {
       const changed = conversation.status !== status || conversation.updatedAt !== updatedAt;
       if (!changed && process.alive && process.troubledUntil + answerKnownMs < now) this.#known(process, conversation, now);

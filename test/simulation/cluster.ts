@@ -15,7 +15,8 @@ import {
 import { crdOf, definitions } from '../../src/resources/crd.ts';
 import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
-import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
+import { sandboxTemplates, type SandboxTemplate } from '../../src/resources/sandbox-template.ts';
+import { LeaseStore } from './lease-store.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
@@ -41,6 +42,14 @@ interface Line {
   readonly text: string;
 }
 
+export interface ClusterOptions {
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  /** Whether a store of their own serves leases, instead of the control plane; default false. */
+  readonly ownLeases?: boolean;
+}
+
 const observed: readonly Pick<ResourceDefinition<KubeObject>, 'group' | 'version' | 'plural'>[] = [
   conversations,
   sandboxes,
@@ -57,6 +66,9 @@ export class Cluster {
   readonly #plane: ControlPlane;
   readonly #trace: Trace;
   readonly #lines: Line[] = [];
+  readonly #leases: LeaseStore | undefined;
+  readonly #leaseChanges: Omit<Change, 'before'>[] = [];
+  #actor = '';
   readonly #objects = new Map<string, Map<string, KubeObject>>();
   readonly #actors = new Map<number, string>();
   readonly #listeners = new Set<(change: Change) => void>();
@@ -65,8 +77,9 @@ export class Cluster {
   /** How many GETs there have been, apart from those of leases. */
   reads = 0;
 
-  constructor(scheduler: Scheduler, random: Random, trace: Trace) {
+  constructor({ scheduler, random, trace, ownLeases = false }: ClusterOptions) {
     this.#trace = trace;
+    this.#leases = ownLeases ? new LeaseStore({ onChange: ({ type, lease }) => this.#leaseChanged(type, lease) }) : undefined;
     this.#plane = new ControlPlane({ storage: 'memory', clock: scheduler, random: random.next, logger: trace.logger('plane') });
   }
 
@@ -78,6 +91,9 @@ export class Cluster {
 
   /** A request as it arrives at the server. Its writes take effect before this returns. */
   execute(actor: string, request: PlaneRequest): Promise<PlaneResponse> {
+    this.#actor = actor;
+    const lease = this.#leases?.handle(request);
+    if (lease !== undefined) return Promise.resolve(lease);
     if (request.method === 'GET' && !request.path.includes('/leases/')) this.reads++;
     const before = this.#plane.revision;
     const response = this.#plane.handle(request);
@@ -133,13 +149,14 @@ export class Cluster {
 
   /** Tells of what has been written since the last time, in order. */
   tell(): void {
-    if (this.#lines.length === 0) return;
+    if (this.#lines.length === 0 && this.#leaseChanges.length === 0) return;
     const changes = this.#lines.splice(0).flatMap(({ plural, text }) =>
       text
         .trimEnd()
         .split('\n')
         .map((line) => this.#changeOf(plural, line)),
     );
+    changes.push(...this.#leaseChanges.splice(0));
     for (const change of changes.sort((one, other) => one.version - other.version)) {
       const { plural, object, type, actor, version, text } = change;
       const { namespace = '', name } = object.metadata;
@@ -163,6 +180,10 @@ export class Cluster {
 
   get quotas(): readonly ConversationQuota[] {
     return [...this.#of(conversationQuotas.plural).values()] as ConversationQuota[];
+  }
+
+  get templates(): readonly SandboxTemplate[] {
+    return [...this.#of(sandboxTemplates.plural).values()] as SandboxTemplate[];
   }
 
   get pods(): readonly Pod[] {
@@ -192,6 +213,13 @@ export class Cluster {
     if (type !== 'ADDED' && type !== 'MODIFIED' && type !== 'DELETED') throw new Error(`the observer's watch says ${text}`);
     const version = Number(object.metadata.resourceVersion);
     return { plural, type, object, version, actor: this.#actors.get(version) ?? 'plane', text };
+  }
+
+  #leaseChanged(type: Change['type'], lease: Lease): void {
+    // Later than every write before it, and earlier than the next.
+    const version = this.#plane.revision + 0.5;
+    const text = `${lease.spec?.holderIdentity ?? ''} ${lease.metadata.resourceVersion}`;
+    this.#leaseChanges.push({ plural: leases.plural, type, object: lease, version, actor: this.#actor, text });
   }
 
   async #observe({ group, version, plural }: (typeof observed)[number]): Promise<void> {

@@ -5,6 +5,7 @@ import type { Cluster } from './cluster.ts';
 import type { Machine } from './machine.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
+import type { Traffic, TrafficRequest } from './traffic.ts';
 import type { Weather } from './weather.ts';
 
 export interface ConnectionOptions {
@@ -15,10 +16,23 @@ export interface ConnectionOptions {
   readonly trace: Trace;
   /** Whether the machine is cut off at the moment. */
   readonly isolated: () => boolean;
+  readonly traffic?: Traffic;
+  /** How many objects the API server answers at once, where a list is asked for in pages; absent: as many as are asked for. */
+  readonly pageSize?: number | undefined;
 }
 
 /** What happens to a call. */
-type Fate = 'answered' | 'lost' | 'answer-lost' | 'half-answer' | 'refused' | 'failed-undone' | 'failed-done' | 'throttled' | 'unavailable';
+type Fate =
+  | 'answered'
+  | 'late-execution'
+  | 'lost'
+  | 'answer-lost'
+  | 'half-answer'
+  | 'refused'
+  | 'failed-undone'
+  | 'failed-done'
+  | 'throttled'
+  | 'unavailable';
 
 /** The documented bound of a write: an API server executes it so soon after it was sent, or never. */
 const lateMs = 4_900;
@@ -100,8 +114,14 @@ class Exchange implements Dispatcher.DispatchController {
     const { weather } = this.#options;
     const fate = this.#fate();
     this.#note(`sends ${fate}`);
+    this.#options.traffic?.sent(this.#asked);
     if (fate === 'lost') {
       if (weather.between(0, 1) < 0.5) this.#reset(weather.transitMs());
+      return;
+    }
+    if (fate === 'late-execution') {
+      this.#reset(weather.transitMs());
+      this.#options.scheduler.after(weather.between(500, lateMs), () => void this.#execute());
       return;
     }
     const transitMs = weather.happens('late') ? weather.between(100, lateMs) : Math.min(weather.transitMs(), lateMs);
@@ -115,8 +135,19 @@ class Exchange implements Dispatcher.DispatchController {
     if (weather.happens('unavailable')) return 'unavailable';
     if (weather.happens('internalError')) return weather.between(0, 1) < 0.5 ? 'failed-done' : 'failed-undone';
     if (this.#isWatch) return 'answered';
+    if (this.#request.method !== 'GET' && weather.happens('lateExecution')) return 'late-execution';
     if (weather.happens('lostAnswer')) return 'answer-lost';
     return weather.happens('halfAnswer') ? 'half-answer' : 'answered';
+  }
+
+  get #asked(): TrafficRequest {
+    const { method, path, body } = this.#request;
+    return {
+      actor: this.#options.machine.name,
+      method,
+      path: path.split('?', 1)[0] ?? path,
+      body: typeof body === 'string' ? body : undefined,
+    };
   }
 
   get #isWatch(): boolean {
@@ -128,6 +159,11 @@ class Exchange implements Dispatcher.DispatchController {
     const { weather } = this.#options;
     if (this.#unreachable) {
       this.#reset(weather.transitMs());
+      return;
+    }
+    const refusal = this.#options.traffic?.refusal(this.#asked);
+    if (refusal !== undefined) {
+      this.#answer(refusal, {}, status(refusal, 'InternalError'));
       return;
     }
     switch (fate) {
@@ -153,11 +189,16 @@ class Exchange implements Dispatcher.DispatchController {
   async #execute(): Promise<PlaneResponse> {
     const { cluster, machine } = this.#options;
     const { method, path, body, headers } = this.#request;
-    const [plain = '', query = ''] = path.split('?');
+    const [plain = '', text = ''] = path.split('?');
+    const query = new URLSearchParams(text);
+    if (method === 'GET' && query.has('continue') && this.#options.weather.happens('expiredToken')) return expired;
+    const limit = Number(query.get('limit') ?? 0);
+    const { pageSize = Infinity } = this.#options;
+    if (limit > pageSize) query.set('limit', String(pageSize));
     const response = await cluster.execute(machine.name, {
       method,
       path: plain,
-      query: new URLSearchParams(query),
+      query,
       headers: headers as Record<string, string>,
       ...(typeof body === 'string' ? { body } : {}),
     });
@@ -171,7 +212,10 @@ class Exchange implements Dispatcher.DispatchController {
       this.#handler.onResponseStart?.(this, code, headers);
       this.#handler.onResponseData?.(this, Buffer.from(half ? body.slice(0, body.length / 2) : body));
       if (half) this.#handler.onResponseError?.(this, new Error('read ECONNRESET'));
-      else this.#handler.onResponseEnd?.(this, {});
+      else {
+        this.#options.traffic?.answered(this.#asked, code, body);
+        this.#handler.onResponseEnd?.(this, {});
+      }
     });
   }
 
@@ -241,6 +285,12 @@ class Exchange implements Dispatcher.DispatchController {
     this.#options.trace.note(`${this.#id} ${method} ${path} ${what}`);
   }
 }
+
+const expired: PlaneResponse = {
+  status: 410,
+  headers: {},
+  body: JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code: 410, reason: 'Expired', message: 'simulated expiry' }),
+};
 
 const status = (code: number, reason: string): string =>
   JSON.stringify({ kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: `simulated ${reason}` });

@@ -11,7 +11,7 @@ export async function mustBeClean(options: SimulationOptions): Promise<void> {
 }
 
 /** Where a breakage is looked for, and the promise that it must be seen to break. */
-export interface Hunt extends Pick<SimulationOptions, 'faults' | 'letters' | 'retention'> {
+export interface Hunt extends Pick<SimulationOptions, 'faults' | 'letters' | 'world' | 'retention'> {
   readonly rule: string | RegExp;
   /** Default 1. */
   readonly firstSeed?: number;
@@ -22,11 +22,11 @@ const seedsOfAHunt = 80;
 /** Throws when none of so many seeds fails with the breakage, or the first that fails does so for another reason. */
 export async function mustBeCaught(
   breakage: Breakage,
-  { rule, firstSeed = 1, faults = 'all', letters = false, retention = false }: Hunt,
+  { rule, firstSeed = 1, faults = 'all', letters = false, world = 'single-owner', retention = false }: Hunt,
 ): Promise<void> {
   const end = firstSeed + seedsOfAHunt;
   for (let seed = firstSeed; seed < end; seed++) {
-    const { failure } = await simulate({ seed, breakage, faults, letters, retention });
+    const { failure } = await simulate({ seed, breakage, faults, letters, world, retention });
     if (failure === undefined) continue;
     if (typeof rule === 'string' ? failure.rule === rule : rule.test(failure.rule)) return;
     throw new Error(`seed ${seed} has found something else: ${failure.message}`);

@@ -1,10 +1,12 @@
 import type { Cluster } from './cluster.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
+import type { Outages } from './outages.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 import { confusingWeather, fairWeather, someWeather, type Weather } from './weather.ts';
+import type { Traits, World } from './world.ts';
 
 export interface FaultsOptions {
   readonly cluster: Cluster;
@@ -17,9 +19,14 @@ export interface FaultsOptions {
   /** No fault begins later. */
   readonly untilMs: number;
   readonly kind: Exclude<FaultKind, 'none'>;
+  readonly traits: Pick<Traits, 'lateExecution' | 'longJumps' | 'outages' | 'pageSize'>;
+  readonly world: World;
+  readonly outages: Outages;
 }
 
 type Blow = () => void;
+
+const longestJumpMs = 5 * 3_600_000;
 
 /**
  * Of leaders: those that are frozen past their lease while another takes over, and nothing else. Of handovers: leaders come and
@@ -34,6 +41,8 @@ export class Faults {
   readonly #options: FaultsOptions;
   readonly #blows: readonly Blow[];
   #over = false;
+  /** Whether no wall clock of any process has been moved so far. What a wrong clock has written stays when the process is gone. */
+  clocksAreRight = true;
 
   constructor(options: FaultsOptions) {
     this.#options = options;
@@ -50,9 +59,10 @@ export class Faults {
       () => this.#hang(),
       () => options.node.lose(options.random.between(5_000, 40_000)),
     ];
+    const shared: readonly Blow[] = options.world === 'shared' ? [() => options.node.drain(), () => options.node.shutDown()] : [];
     const some = all.filter(() => options.random.chance(0.4));
     const kinds = {
-      all: some,
+      all: [...some, ...shared.filter(() => options.random.chance(0.3))],
       'of leaders': [() => this.#freeze()],
       'of handovers': [() => this.#crash(), () => this.#terminate(), () => this.#freeze()],
     };
@@ -60,8 +70,11 @@ export class Faults {
   }
 
   start(): void {
-    const { weather, random, kind } = this.#options;
-    weather.chances = kind === 'of handovers' ? confusingWeather : someWeather(random.fork('weather'));
+    const { weather, random, kind, traits, outages } = this.#options;
+    const chances = kind === 'of handovers' ? confusingWeather : someWeather(random.fork('weather'));
+    const expiredToken = traits.pageSize === undefined ? 0 : 0.3;
+    weather.chances = kind === 'of leaders' ? chances : { ...chances, lateExecution: traits.lateExecution, expiredToken };
+    if (traits.outages && kind === 'all') outages.start();
     this.#next();
   }
 
@@ -69,6 +82,7 @@ export class Faults {
   heal(): void {
     const { weather, cluster, operators, scheduler, random, trace } = this.#options;
     trace.note('--- everything is mended ---');
+    this.#options.outages.end();
     this.#over = true;
     weather.chances = fairWeather;
     cluster.comeBack();
@@ -144,11 +158,12 @@ export class Faults {
   }
 
   #jumpWallClock(): void {
-    const { random, trace } = this.#options;
+    const { random, trace, traits } = this.#options;
     const machine = random.pick(this.#options.operators)?.machine;
-    const byMs = random.between(-90_000, 90_000);
+    const byMs = traits.longJumps && random.chance(0.5) ? random.between(-longestJumpMs, longestJumpMs) : random.between(-90_000, 90_000);
     trace.note(`the clock of ${machine?.name ?? 'nobody'} jumps by ${byMs}`);
     machine?.jumpWallClock(byMs);
+    this.clocksAreRight = false;
   }
 
   #outage(): void {

@@ -69,11 +69,12 @@ export class Letters {
       await sleep(this.#machine.clock, random.between(200, busyMs / 3));
       const conversation = random.pick(cluster.conversations);
       if (conversation === undefined) continue;
-      for (let burst = random.chance(0.3) ? random.whole(2, 4) : 1; burst > 0; burst--) await this.#send(conversation);
+      for (let burst = random.chance(0.3) ? random.whole(2, 4) : 1; burst > 0; burst--) await this.send(conversation);
     }
   }
 
-  async #send(conversation: Conversation): Promise<void> {
+  /** Sends one message, as `send-message` does. */
+  async send(conversation: Conversation): Promise<void> {
     const text = `letter ${this.#count++}`;
     try {
       if (startStatusOf(conversation) === 'ERROR') return;

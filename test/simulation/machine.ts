@@ -13,10 +13,16 @@ export class Machine {
   readonly #endings = new Set<() => void>();
   #state: 'running' | 'frozen' | 'dead' = 'running';
   #wallOffsetMs = 0;
+  /** When its wall clock was moved last, in milliseconds of the simulation. */
+  clockMovedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(name: string, scheduler: Scheduler) {
+  readonly #minDelayMs: number;
+
+  /** `minDelayMs`: no timer is shorter; 1 in Node. Default 0. */
+  constructor(name: string, scheduler: Scheduler, minDelayMs = 0) {
     this.name = name;
     this.#scheduler = scheduler;
+    this.#minDelayMs = minDelayMs;
     this.clock = {
       now: () => scheduler.now() + this.#wallOffsetMs,
       // Goes on while the process is frozen, as CLOCK_MONOTONIC does.
@@ -66,11 +72,12 @@ export class Machine {
   /** As NTP or a person moves the wall clock. */
   jumpWallClock(byMs: number): void {
     this.#wallOffsetMs += byMs;
+    this.clockMovedAt = this.#scheduler.monotonic();
   }
 
   #after(delayMs: number, callback: () => void): Timer {
     let cancelled = false;
-    const timer = this.#scheduler.after(delayMs, () =>
+    const timer = this.#scheduler.after(Math.max(this.#minDelayMs, delayMs), () =>
       this.deliver(() => {
         if (!cancelled) callback();
       }),

@@ -3,12 +3,13 @@ import { parseArgs } from 'node:util';
 import { Worker, isMainThread, parentPort } from 'node:worker_threads';
 import { faultKinds, type FaultKind } from './faults.ts';
 import { replayCommand, simulate, type Outcome } from './simulation.ts';
+import { worlds, type World } from './world.ts';
 
 type Job = {
   readonly seed: number;
   readonly faults: FaultKind;
   readonly letters: boolean;
-  readonly plain: boolean;
+  readonly world: World;
   readonly retention: boolean;
 };
 
@@ -28,7 +29,7 @@ interface Batch {
   readonly workers: number;
   readonly faults: FaultKind;
   readonly letters: boolean;
-  readonly plain: boolean;
+  readonly world: World;
   readonly retention: boolean;
   readonly keepGoing: boolean;
 }
@@ -40,7 +41,7 @@ interface Batch {
 const seedsPerWorker = 100;
 
 /** Many seeds over several workers. Ends at the first that fails, unless told to go on, and shows how to see it again. */
-async function runMany({ first, count, workers, faults, letters, plain, retention, keepGoing }: Batch): Promise<boolean> {
+async function runMany({ first, count, workers, faults, letters, world, retention, keepGoing }: Batch): Promise<boolean> {
   const began = performance.now();
   const failed: Outcome[] = [];
   let next = first;
@@ -53,7 +54,7 @@ async function runMany({ first, count, workers, faults, letters, plain, retentio
     steps += outcome.steps;
     if (outcome.failure !== undefined) {
       failed.push(outcome);
-      process.stdout.write(`${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters, plain, retention })}\n`);
+      process.stdout.write(`${report(outcome)}  ${replayCommand({ seed: outcome.seed, faults, letters, world, retention })}\n`);
     }
     if (done % 500 === 0) process.stdout.write(`${done} of ${count} seeds, ${failed.length} failed, ${seconds().toFixed(0)} s\n`);
   };
@@ -64,10 +65,10 @@ async function runMany({ first, count, workers, faults, letters, plain, retentio
       let left = seedsPerWorker;
       const give = () => {
         if (over() || left-- === 0) void worker.terminate().then(() => resolve());
-        else worker.postMessage({ seed: (seed = next++), faults, letters, plain, retention } satisfies Job);
+        else worker.postMessage({ seed: (seed = next++), faults, letters, world, retention } satisfies Job);
       };
       worker.on('error', (cause) => {
-        reject(new Error(`seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters, plain, retention })}`, { cause }));
+        reject(new Error(`seed ${seed} ended its worker: ${replayCommand({ seed, faults, letters, world, retention })}`, { cause }));
       });
       worker.on('message', (outcome: Outcome) => {
         take(outcome);
@@ -82,13 +83,19 @@ async function runMany({ first, count, workers, faults, letters, plain, retentio
   const rate = `${seconds().toFixed(1)} s with ${workers} workers (${(done / seconds()).toFixed(1)} seeds/s)`;
   process.stdout.write(`${done} seeds from ${first}, ${failed.length} failed, ${steps} steps, ${rate}\n`);
   const earliest = failed.sort((one, other) => one.seed - other.seed)[0];
-  if (earliest !== undefined) await replay({ seed: earliest.seed, faults, letters, plain, retention }, 80);
+  if (earliest !== undefined) await replay({ seed: earliest.seed, faults, letters, world, retention }, 80);
   return earliest === undefined;
 }
 
 function faultsOf(text: string): FaultKind {
   const known = faultKinds.find((kind) => kind === text);
   if (known === undefined) throw new Error(`--faults is one of ${faultKinds.join(', ')}; not ${text}`);
+  return known;
+}
+
+function worldOf(text: string): World {
+  const known = worlds.find((world) => world === text);
+  if (known === undefined) throw new Error(`--world is one of ${worlds.join(', ')}; not ${text}`);
   return known;
 }
 
@@ -102,16 +109,17 @@ async function main(): Promise<boolean> {
       lines: { type: 'string', default: '400' },
       faults: { type: 'string', default: 'all' },
       letters: { type: 'boolean', default: false },
-      plain: { type: 'boolean', default: false },
+      world: { type: 'string', default: 'shared' },
       retention: { type: 'boolean', default: false },
       'keep-going': { type: 'boolean', default: false },
     },
   });
   const faults = faultsOf(values.faults);
-  const { letters, plain, retention } = values;
-  if (values.seed !== undefined) return replay({ seed: Number(values.seed), faults, letters, plain, retention }, Number(values.lines));
+  const { letters, retention } = values;
+  const world = worldOf(values.world);
+  if (values.seed !== undefined) return replay({ seed: Number(values.seed), faults, letters, world, retention }, Number(values.lines));
   const [first, count, workers] = [Number(values['first-seed']), Number(values.seeds), Number(values.workers)];
-  return runMany({ first, count, workers, faults, letters, plain, retention, keepGoing: values['keep-going'] });
+  return runMany({ first, count, workers, faults, letters, world, retention, keepGoing: values['keep-going'] });
 }
 
 if (isMainThread) {

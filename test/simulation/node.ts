@@ -1,8 +1,9 @@
 import { pods, persistentVolumeClaims, type Pod } from '../../src/resources/core.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import type { KubeObject } from '../../src/resources/object.ts';
-import { AgentProcess, Volume, type StoredConversation } from './agent-process.ts';
+import { AgentProcess, Volume, type Cut, type StoredConversation } from './agent-process.ts';
 import type { Change, Cluster } from './cluster.ts';
+import type { NodeConditions } from './node-conditions.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
@@ -20,9 +21,12 @@ export interface NodeOptions {
   readonly ends?: Random | undefined;
   /** Which runs never end and report nothing; absent: none. */
   readonly stalls?: Random | undefined;
+  /** Absent: nothing is ever lacking. */
+  readonly conditions?: NodeConditions | undefined;
 }
 
 interface PodRun {
+  readonly sandboxUid: string;
   readonly name: string;
   readonly uid: string;
   readonly address: string;
@@ -31,6 +35,8 @@ interface PodRun {
   stopping: boolean;
   /** Its pod is taken away, or its node is lost: what ends now does not end by itself. */
   disrupted: boolean;
+  /** Its image does not exist. */
+  noImage: boolean;
 }
 
 const actor = 'node';
@@ -38,6 +44,17 @@ const graceMs = 10_000;
 const pullAgainMs = 10_000;
 /** Few, so that an address is soon another pod's. */
 const addresses = 12;
+/** Between two attempts of what can't be done yet. */
+const retryMs = 2_000;
+
+const scheduled = { type: 'PodScheduled', status: 'True', lastTransitionTime: null };
+const noRoom = {
+  type: 'PodScheduled',
+  status: 'False',
+  reason: 'Unschedulable',
+  message: '0/1 nodes are available',
+  lastTransitionTime: null,
+};
 
 /** Scheduler, kubelet and volume provisioner of a cluster whose pods are agents. It is not hindered by any network. */
 export class SimulatedNode {
@@ -49,7 +66,7 @@ export class SimulatedNode {
   #lost = false;
   #replacements = 0;
   /** A run was cut, by whatever. `disrupted`: with its pod, which was taken away, or its node. */
-  onCut: (conversation: StoredConversation, sandboxUid: string, disrupted: boolean) => void = () => undefined;
+  onCut: (conversation: StoredConversation, sandboxUid: string, how: Cut, disrupted: boolean) => void = () => undefined;
   /** A conversation was stored with its first message. */
   onHeard: (process: AgentProcess, id: string) => void = () => undefined;
   /** An agent has stored a message that came later. */
@@ -114,6 +131,40 @@ export class SimulatedNode {
     void this.#report(run, 'Failed', [], { reason: 'Evicted' });
   }
 
+  /** The machine is shut down and comes back at once: its pods have failed, with the reason. */
+  shutDown(): void {
+    this.#options.trace.note('node: shuts down');
+    for (const run of this.#runs.values()) {
+      if (run.process === undefined) continue;
+      run.disrupted = true;
+      run.process.kill();
+      run.process = undefined;
+      const target = { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message: '', lastTransitionTime: null };
+      const message = 'Pod was terminated in response to imminent node shutdown.';
+      void this.#report(run, 'Failed', [], { reason: 'Terminated', message, conditions: [target] });
+    }
+  }
+
+  /** The node is emptied by the eviction API: each pod is told why it goes, and has its grace period. */
+  drain(): void {
+    const { cluster, trace } = this.#options;
+    trace.note('node: is drained');
+    for (const run of [...this.#runs.values()]) {
+      const target = {
+        ...{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI', message: 'Eviction API: evicting' },
+        lastTransitionTime: null,
+      };
+      void this.#patchStatus(run, { conditions: [target] }).then(() =>
+        cluster.call('drain', 'DELETE', `/api/v1/namespaces/default/pods/${run.name}`, { preconditions: { uid: run.uid } }),
+      );
+    }
+  }
+
+  /** What keeps the pod of this sandbox from running does not pass: it has no image, or its container ends again and again. */
+  isBroken(sandboxUid: string): boolean {
+    return [...this.#runs.values()].some((run) => run.sandboxUid === sandboxUid && (run.noImage || run.restarts > 1));
+  }
+
   /** What was on a lost machine is still to be taken from the cluster. */
   get losing(): boolean {
     return this.#replacements > 0;
@@ -128,6 +179,7 @@ export class SimulatedNode {
     const runs = [...this.#runs.values()];
     for (const run of runs) {
       run.disrupted = true;
+      if (run.process !== undefined) this.#options.conditions?.lost(run.process.volume.claimUid);
       run.process?.kill();
     }
     scheduler.after(goneAfterMs, () => {
@@ -179,24 +231,54 @@ export class SimulatedNode {
     const { name, uid } = pod.metadata;
     if (this.#runs.has(uid)) return;
     const { random, trouble } = this.#options;
-    const run: PodRun = { name, uid, address: this.#freeAddress(), process: undefined, restarts: 0, stopping: false, disrupted: false };
+    const sandboxUid = pod.metadata.ownerReferences?.find(({ kind }) => kind === sandboxes.kind)?.uid ?? '';
+    const run: PodRun = {
+      ...{ sandboxUid, name, uid, address: this.#freeAddress() },
+      ...{ process: undefined, restarts: 0, stopping: false, disrupted: false, noImage: false },
+    };
     this.#runs.set(uid, run);
     if (pod.metadata.deletionTimestamp !== undefined) {
       this.#stop(pod, run);
       return;
     }
     const { unschedulable } = trouble();
-    if (random.chance(unschedulable)) {
-      const condition = {
-        type: 'PodScheduled',
-        status: 'False',
-        reason: 'Unschedulable',
-        message: '0/1 nodes are available',
-        lastTransitionTime: null,
-      };
-      void this.#patchStatus(run, { conditions: [condition] });
+    if (this.#options.conditions?.full === true) {
+      void this.#patchStatus(run, { conditions: [noRoom] });
+      this.#awaitRoom(run);
+    } else if (random.chance(unschedulable)) {
+      void this.#patchStatus(run, { conditions: [noRoom] });
       this.#after(random.between(5_000, 60_000), run, () => this.#bind(run));
     } else this.#after(random.between(5, 500), run, () => this.#bind(run));
+  }
+
+  #awaitRoom(run: PodRun): void {
+    this.#after(retryMs, run, () => {
+      if (this.#options.conditions?.full === true) this.#awaitRoom(run);
+      else this.#bind(run);
+    });
+  }
+
+  #awaitRegistry(run: PodRun): void {
+    const message = 'Back-off pulling image: dial tcp 10.96.0.9:443: i/o timeout';
+    void this.#report(run, 'Pending', [
+      { ...this.#containerOf(run), ready: false, state: { waiting: { reason: 'ImagePullBackOff', message } } },
+    ]);
+    const again = () => {
+      if (this.#options.conditions?.registryDown === true) this.#after(retryMs, run, again);
+      else this.#startContainer(run);
+    };
+    this.#after(retryMs, run, again);
+  }
+
+  /** Its volume is still attached to a node that is gone. */
+  #awaitVolume(run: PodRun, claimUid: string): boolean {
+    const { conditions } = this.#options;
+    const waitMs = conditions?.detachingMs(claimUid) ?? 0;
+    if (waitMs === 0) return false;
+    const unready = { type: 'PodReadyToStartContainers', status: 'False', lastTransitionTime: null };
+    void this.#report(run, 'Pending', [this.#waiting(run, 'ContainerCreating')], { conditions: [scheduled, unready] });
+    this.#after(waitMs, run, () => this.#startContainer(run));
+    return true;
   }
 
   #bind(run: PodRun): void {
@@ -207,10 +289,15 @@ export class SimulatedNode {
       target: { kind: 'Node', name: 'node' },
     });
     const { image, crash } = trouble();
+    if (this.#options.conditions?.registryDown === true) {
+      this.#awaitRegistry(run);
+      return;
+    }
     if (random.chance(image)) {
       const fatal = random.chance(0.5);
       void this.#report(run, 'Pending', [this.#waiting(run, 'ErrImagePull')]);
       this.#after(random.between(500, 10_000), run, () => {
+        run.noImage = fatal;
         if (!fatal) {
           this.#startContainer(run);
           return;
@@ -251,6 +338,7 @@ export class SimulatedNode {
       this.#after(1_000, run, () => this.#startContainer(run));
       return undefined;
     }
+    if (this.#awaitVolume(run, volume.claimUid)) return undefined;
     const bootstrapKey = pod.spec?.containers[0]?.env?.find(({ name }) => name === 'OH_SECRET_KEY')?.value ?? '';
     const id = `sim://${this.#containers++}`;
     const process: AgentProcess = new AgentProcess(
@@ -261,7 +349,7 @@ export class SimulatedNode {
         // Of its memory, or of too much scratch space.
         onDeath: () => (this.#options.ends?.chance(0.5) === true ? this.evict(process) : this.crash(process)),
         onTold: (text) => this.onTold(text),
-        onCut: (conversation) => this.onCut(conversation, owner.uid, run.disrupted),
+        onCut: (conversation, how) => this.onCut(conversation, owner.uid, how, run.disrupted),
         onHeard: (conversationId) => this.onHeard(process, conversationId),
         onStatus: (conversation) => this.onStatus(process, conversation),
       },

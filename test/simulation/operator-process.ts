@@ -11,9 +11,10 @@ import { fenced } from '../../src/kube/fenced-client.ts';
 import { HttpKubeClient } from '../../src/kube/http-client.ts';
 import { LeaderElection } from '../../src/kube/leader-election.ts';
 import { Transport } from '../../src/kube/transport.ts';
-import { createMetrics } from '../../src/observability/metrics.ts';
+import type { Metrics } from '../../src/observability/metrics.ts';
 import type { KubeObject } from '../../src/resources/object.ts';
 import { SimulatedAgentClient, type AgentNetworkOptions } from './agent-network.ts';
+import type { AgentProcess, StoredConversation } from './agent-process.ts';
 import type { Cluster } from './cluster.ts';
 import { SimulatedConnection } from './connection.ts';
 import { Machine } from './machine.ts';
@@ -22,6 +23,7 @@ import type { Patch } from './patched.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
+import type { Traffic } from './traffic.ts';
 import type { Weather } from './weather.ts';
 
 /** A deliberate breakage: what the operator is given instead of the real thing. Each is absent in the product as it is. */
@@ -54,7 +56,16 @@ export interface OperatorProcessOptions {
   readonly random: Random;
   readonly trace: Trace;
   readonly keys: SandboxKeys;
-  readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'outcomeOf'>;
+  readonly traffic: Traffic;
+  readonly metrics: Metrics;
+  /** See `Machine`. */
+  readonly minDelayMs: number;
+  /** See `ConnectionOptions`. */
+  readonly pageSize?: number | undefined;
+  readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'outcomeOf' | 'steps'> & {
+    /** See `AgentNetworkOptions`; `actor` is the process in its present run. */
+    readonly onInterruptSent: (actor: string, process: AgentProcess, conversation: StoredConversation) => void;
+  };
   readonly breakage: Breakage;
   readonly retention?: Partial<RetentionTimes> | undefined;
 }
@@ -78,6 +89,8 @@ export class OperatorProcess {
   #runs = 0;
   /** Cut off from the API server. */
   isolated = false;
+  /** How often it has begun to lead. */
+  terms = 0;
 
   constructor(options: OperatorProcessOptions) {
     this.#options = options;
@@ -116,8 +129,8 @@ export class OperatorProcess {
   }
 
   start(): void {
-    const { scheduler, trace } = this.#options;
-    const machine = new Machine(`${this.name}.${this.#runs++}`, scheduler);
+    const { scheduler, trace, minDelayMs } = this.#options;
+    const machine = new Machine(`${this.name}.${this.#runs++}`, scheduler, minDelayMs);
     trace.note(`${machine.name} starts`);
     const stop = new AbortController();
     const run: Run = { machine, stop, leading: undefined, ended: this.#operate(machine, stop.signal, (work) => (run.leading = work)) };
@@ -152,22 +165,36 @@ export class OperatorProcess {
 
   /** Mirrors src/commands/operator.ts. */
   async #operate(machine: Machine, stopped: AbortSignal, leads: (work: Operator | undefined) => void): Promise<void> {
-    const { cluster, weather, scheduler, trace, keys, breakage, node, agentNetwork } = this.#options;
+    const { cluster, weather, scheduler, trace, keys, breakage, node, traffic, metrics, agentNetwork, pageSize } = this.#options;
     const logger = trace.logger(machine.name);
     const random = this.#options.random.fork(machine.name).next;
-    const runtime = { clock: machine.clock, random, logger, metrics: createMetrics() };
-    const dispatcher = new SimulatedConnection({ machine, cluster, weather, scheduler, trace, isolated: () => this.isolated });
+    const runtime = { clock: machine.clock, random, logger, metrics };
+    const dispatcher = new SimulatedConnection({
+      machine,
+      cluster,
+      weather,
+      scheduler,
+      trace,
+      traffic,
+      pageSize,
+      isolated: () => this.isolated,
+    });
     const transport = new Transport({ connection: { server: 'http://api' }, ...runtime, dispatcher });
     const plain = new HttpKubeClient({ transport });
+    // As `operator` does it: renewals share no connections with the leader's work.
+    const leaseTransport = new Transport({ connection: { server: 'http://api' }, ...runtime, dispatcher });
     const context: BreakageContext = { client: plain, caches: () => caches, clock: machine.clock, keys };
     const cachesOptions = { client: plain, namespace, ...runtime };
     const caches: Caches = breakage.caches?.(cachesOptions, context) ?? createCaches(cachesOptions);
     this.#caches = caches;
     for (const reflector of reflectorsOf(caches)) reflector.start();
-    const agents = new SimulatedAgentClient({ machine, node, weather, scheduler, trace, ...agentNetwork });
+    const agents = new SimulatedAgentClient({
+      ...{ machine, node, weather, scheduler, trace, ...agentNetwork },
+      onInterruptSent: (process, conversation) => agentNetwork.onInterruptSent(machine.name, process, conversation),
+    });
     const agent = breakage.agent?.(agents, context) ?? agents;
     const election: LeaderElection = new LeaderElection({
-      client: plain,
+      client: new HttpKubeClient({ transport: leaseTransport }),
       namespace,
       name: leaseName,
       identity: machine.name,
@@ -179,6 +206,7 @@ export class OperatorProcess {
         const gitHosts = { github: 'https://github.com' };
         const times = this.#options.retention === undefined ? {} : { retention: this.#options.retention };
         const work = new Operator({ ...runtime, clock, client, caches, agent, keys, gitHosts, ...times });
+        this.terms++;
         await work.start(signal);
         leads(work);
         await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
@@ -189,6 +217,6 @@ export class OperatorProcess {
     const aborted = () => stopped.aborted;
     while (!aborted()) await election.run(stopped);
     await Promise.all(reflectorsOf(caches).map((reflector) => reflector.stop()));
-    await transport.close();
+    await Promise.all([transport.close(), leaseTransport.close()]);
   }
 }

@@ -28,7 +28,8 @@ export interface PeopleOptions {
   readonly random: Random;
   readonly trace: Trace;
   readonly keys: SandboxKeys;
-  readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun'>;
+  readonly owners: readonly string[];
+  readonly agentNetwork: Pick<AgentNetworkOptions, 'onRun' | 'onReject'>;
   /** In milliseconds: when everything that they begin has begun. */
   readonly busyMs: number;
 }
@@ -37,11 +38,13 @@ const namespace = 'default';
 const core = `/api/v1/namespaces/${namespace}`;
 const group = `/apis/${apiVersion}/namespaces/${namespace}`;
 
+type NewSpec = Partial<ConversationSpec> & Pick<ConversationSpec, 'owner'>;
+
 /** What a user does with one conversation. */
 interface Story {
   readonly id: string;
   readonly at: number;
-  readonly spec: Partial<ConversationSpec>;
+  readonly spec: NewSpec;
 }
 
 /** Users, who go through a gateway that may lose an answer and asks again, and somebody with kubectl. */
@@ -76,12 +79,19 @@ export class People {
 
   start(): void {
     const { random, busyMs } = this.#options;
+    const dice = random.fork('owners');
+    const owners: string[] = [];
     const count = random.chance(0.4) ? random.whole(4, 8) : random.whole(1, 4);
     const ids = Array.from({ length: count }, () => this.#newId());
     for (const [index, id] of ids.entries()) {
       const other = ids[index - 1];
       const joins = other !== undefined && random.chance(0.2);
-      const spec: Partial<ConversationSpec> = {
+      const before = owners.at(-1);
+      // A sandbox of another owner can't be joined, and somebody tries.
+      const owner = joins && before !== undefined && dice.chance(0.9) ? before : this.#anOwner(dice);
+      owners.push(owner);
+      const spec: NewSpec = {
+        owner,
         ...(random.chance(0.9)
           ? {
               initialMessage: {
@@ -106,6 +116,11 @@ export class People {
     }
     if (random.chance(0.2)) this.#begin(() => this.#useOwnSandbox());
     if (random.chance(0.5)) this.#begin(() => this.#meddle());
+  }
+
+  #anOwner(dice: Random): string {
+    const [first = 'alice', ...others] = this.#options.owners;
+    return others.length === 0 ? first : (dice.pick([first, ...others]) ?? first);
   }
 
   #newId(): string {
@@ -145,17 +160,18 @@ export class People {
   async #useOwnSandbox(): Promise<void> {
     const { random, busyMs } = this.#options;
     const name = 'standalone';
+    const owner = this.#anOwner(random.fork('owner of standalone'));
     await this.#until(random.between(0, busyMs / 2));
     await this.#insist(async () => {
       await this.#client.create(sandboxes, {
         apiVersion,
         kind: sandboxes.kind,
         metadata: { name, namespace },
-        spec: { owner: 'alice', templateName: 'default', replicas: 1 },
+        spec: { owner, templateName: 'default', replicas: 1 },
       });
     });
     await this.#wait(random.between(0, busyMs / 2));
-    await this.#create(this.#newId(), { sandboxName: name });
+    await this.#create(this.#newId(), { owner, sandboxName: name });
     if (random.chance(0.3)) {
       await this.#wait(random.between(0, busyMs / 2));
       await this.#insist(() => this.#client.delete(sandboxes, namespace, name));
@@ -186,13 +202,13 @@ export class People {
     await this.#options.cluster.call('kubectl', method, path, body);
   }
 
-  #create(id: string, spec: Partial<ConversationSpec>): Promise<void> {
+  #create(id: string, spec: NewSpec): Promise<void> {
     return this.#insist(async () => {
       await this.#client.create(conversations, {
         apiVersion,
         kind: conversations.kind,
         metadata: { name: id, namespace },
-        spec: { owner: 'alice', templateName: 'default', ...spec },
+        spec: { templateName: 'default', ...spec },
       });
     });
   }

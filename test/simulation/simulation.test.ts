@@ -18,7 +18,7 @@ describe('the whole product under simulated faults', () => {
     534, 649, 737, 738, 792, 799, 822, 974, 1296, 1840, 1857, 2605, 2971, 3040, 5100, 6743, 7639, 10896, 10913, 13154, 14802, 15590, 16113,
   ])(
     'keeps them with seed %i, which found a mistake before agents told, hung or stalled',
-    (seed) => mustBeClean({ seed, plain: true }),
+    (seed) => mustBeClean({ seed, world: 'plain' }),
     timeoutMs,
   );
 
@@ -28,11 +28,11 @@ describe('the whole product under simulated faults', () => {
     ['takes no lost container for a run that was cut off', 1855],
     ['believes no record of an agent that is older than that its run was stopped', 226],
     ['believes an agent that was told to go on by a leader whose clock was ahead', 5000434],
-  ])('%s (seed %i)', (_case, seed) => mustBeClean({ seed }), timeoutMs);
+  ])('%s (seed %i)', (_case, seed) => mustBeClean({ seed, world: 'single-owner' }), timeoutMs);
 
   it(
     'keeps them with seed 20993, which found a mistake with frozen leaders',
-    () => mustBeClean({ seed: 20993, faults: 'of leaders', plain: true }),
+    () => mustBeClean({ seed: 20993, faults: 'of leaders', world: 'plain' }),
     timeoutMs,
   );
 
@@ -71,11 +71,11 @@ describe('the whole product while people send messages', () => {
   it.each<[string, number, NonNullable<SimulationOptions['faults']>]>([
     ['hears it of the right conversation when one of the same id was deleted', 62, 'of leaders'],
     ['sends nothing again that may wait in the container after the one it was sent to', 4668, 'all'],
-  ])('%s (seed %i)', (_case, seed, faults) => mustBeClean({ seed, faults, letters: true, plain: true }), timeoutMs);
+  ])('%s (seed %i)', (_case, seed, faults) => mustBeClean({ seed, faults, letters: true, world: 'plain' }), timeoutMs);
 
   it(
     'takes no lost container for a stop from before the sandbox had run (seed 5000083)',
-    () => mustBeClean({ seed: 5000083, letters: true }),
+    () => mustBeClean({ seed: 5000083, letters: true, world: 'single-owner' }),
     timeoutMs,
   );
 });

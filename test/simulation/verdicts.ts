@@ -1,18 +1,22 @@
+import { inspect } from 'node:util';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
 import { conversations, isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
-import { ownerRule, quotaRules, type QuotaRule } from '../../src/resources/quota-rules.ts';
+import { pods } from '../../src/resources/core.ts';
+import { ownerRule, quotaRules, type QuotaRule, type QuotaRules } from '../../src/resources/quota-rules.ts';
 import {
   SandboxCondition,
   SandboxReason,
   isPausingReason,
+  ownerAnnotation,
   resumeRequestedAnnotation,
   sandboxes,
   slotTaken,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
-import { Violation } from './safety.ts';
+import { isKnown } from './known-failures.ts';
+import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
 
 export interface VerdictsOptions {
@@ -20,28 +24,40 @@ export interface VerdictsOptions {
   readonly scheduler: Scheduler;
   /** Whether the actor is a run of an operator. */
   readonly isOperator: (actor: string) => boolean;
+  /** Orders and ages are told by wall clocks. */
+  readonly clocksAreRight: () => boolean;
 }
 
 /** What was true from `at` on, until the next. */
 interface Moment {
   readonly at: number;
-  /** Let in, and meant to run. */
-  readonly holding: number;
-  readonly newcomers: number;
-  readonly rules: readonly QuotaRule[];
+  readonly owners: ReadonlyMap<string, Share>;
+  readonly rules: QuotaRules;
 }
+
+/** What one owner has of the slots. */
+interface Share {
+  /** Sandboxes that are let in and meant to run. */
+  holding: number;
+  /** Slots that count, also those of sandboxes on their way out. */
+  taken: number;
+  newcomers: number;
+}
+
+const noShare: Share = { holding: 0, taken: 0, newcomers: 0 };
+const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owners: new Map(), conflicts: new Map() };
 
 /** So old may be what an operator knows when nothing goes wrong. */
 const unknownMs = 1_000;
 
-/** The promises that hold for each single decision about who is let in and who is paused for others. There is one owner. */
+/** The promises that hold for each single decision about who is let in and who is paused for others. */
 export class Verdicts {
   readonly #options: VerdictsOptions;
   #moments: readonly Moment[] = [];
-  #rules: readonly QuotaRule[] = [];
+  #rules = noRules;
   #calmSince = Infinity;
   /** Of newcomers: since when they wait. */
-  readonly #waitingSince = new Map<string, number>();
+  readonly #waitingSince = new Map<string, { readonly owner: string; readonly since: number }>();
   /** Since when somebody asks for it: also while its pod is not gone yet. One that its owner pauses while it waits keeps its place. */
   readonly #askedAt = new Map<string, number>();
   readonly #runningSince = new Map<string, number>();
@@ -65,6 +81,14 @@ export class Verdicts {
     this.#calmSince = this.#now;
   }
 
+  /** Whether every limit has room for a newcomer of this owner. */
+  hasRoom(owner: string): boolean {
+    const moment = this.#moments.at(-1);
+    if (moment === undefined) return true;
+    const taken = [...moment.owners.values()].reduce((sum, share) => sum + share.taken, 0);
+    return hasRoom(moment, owner) && taken < (moment.rules.namespace?.limit ?? Infinity);
+  }
+
   get #now(): number {
     return this.#options.scheduler.monotonic();
   }
@@ -76,11 +100,11 @@ export class Verdicts {
   #look(change: Change): void {
     if (change.plural === conversations.plural) this.#join(change.object as Conversation);
     if (change.plural === conversationQuotas.plural) {
-      const rules = quotaRules(this.#options.cluster.quotas);
-      this.#rules = [ownerRule(rules, 'alice'), rules.namespace].filter((rule) => rule !== undefined);
+      this.#rules = quotaRules(this.#options.cluster.quotas);
       if (!this.#options.isOperator(change.actor)) this.#pauses.clear();
       this.#remember();
     }
+    if (change.plural === pods.plural && change.type === 'DELETED') this.#remember();
     if (change.plural === sandboxes.plural) {
       const sandbox = change.object as Sandbox;
       const before = change.before?.metadata.uid === sandbox.metadata.uid ? (change.before as Sandbox) : undefined;
@@ -94,10 +118,22 @@ export class Verdicts {
   }
 
   #remember(): void {
-    const all = this.#options.cluster.sandboxes;
-    const relevant = this.#recently();
-    const holding = all.filter((sandbox) => isWanted(sandbox) && isAdmitted(sandbox)).length;
-    this.#moments = [...relevant, { at: this.#now, holding, newcomers: all.filter(isNewcomer).length, rules: this.#rules }];
+    const owners = new Map<string, Share>();
+    for (const sandbox of this.#options.cluster.sandboxes) {
+      const share = owners.get(sandbox.spec.owner) ?? { ...noShare };
+      owners.set(sandbox.spec.owner, share);
+      if (isWanted(sandbox) && isAdmitted(sandbox)) share.holding++;
+      if (slotTaken(sandbox)) share.taken++;
+      if (isNewcomer(sandbox)) share.newcomers++;
+    }
+    for (const pod of this.#options.cluster.pods) {
+      if (this.#options.cluster.sandboxOf(ownerOf(pod) ?? '') !== undefined) continue;
+      const owner = pod.metadata.annotations?.[ownerAnnotation] ?? '';
+      const share = owners.get(owner) ?? { ...noShare };
+      owners.set(owner, share);
+      share.taken++;
+    }
+    this.#moments = [...this.#recently(), { at: this.#now, owners, rules: this.#rules }];
   }
 
   /** Everything of which an operator may think that it is true. */
@@ -108,7 +144,8 @@ export class Verdicts {
   #follow(sandbox: Sandbox, gone: boolean): void {
     const { uid } = sandbox.metadata;
     const { waitingSince, activeSince } = sandbox.status ?? {};
-    this.#note(this.#waitingSince, uid, !gone && isNewcomer(sandbox));
+    if (gone || !isNewcomer(sandbox)) this.#waitingSince.delete(uid);
+    else if (!this.#waitingSince.has(uid)) this.#waitingSince.set(uid, { owner: sandbox.spec.owner, since: this.#now });
     this.#note(this.#askedAt, uid, !gone && (isAskedFor(sandbox) || waitingSince !== undefined));
     this.#note(this.#runningSince, uid, !gone && activeSince !== undefined);
   }
@@ -137,17 +174,25 @@ export class Verdicts {
       throw new Violation('only who asks or is to come back is let in', `${name}, replicas ${sandbox.spec.replicas}, after ${reason}`);
     if (!this.#calm) return;
     const recently = this.#recently();
+    const { owner } = sandbox.spec;
     if (!isNewcomer(sandbox)) {
-      if (recently.every(({ newcomers }) => newcomers > 0)) throw new Violation('newcomers come first', `${name} comes back before them`);
-      if (recently.every(({ rules }) => rules.some(({ autoResume }) => autoResume === 'Never')))
+      if (recently.every((moment) => isForNewcomers(moment, owner)))
+        throw new Violation('newcomers come first', `${name} comes back before them`);
+      if (recently.every(({ rules }) => rulesFor(rules, owner).some(({ autoResume }) => autoResume === 'Never')))
         throw new Violation('what is not to come back stays paused', name);
       return;
     }
+    if (!this.#options.clocksAreRight()) return;
     const since = this.#askedAt.get(uid) ?? this.#now;
-    for (const [other, otherSince] of this.#waitingSince) {
+    const requestedAt = Date.parse(sandbox.metadata.annotations?.[resumeRequestedAnnotation] ?? '');
+    const isStale = this.#options.scheduler.now() - requestedAt > this.#now - since + 1_000;
+    if (isStale && isKnown('an old request keeps its place')) return;
+    for (const [other, { owner: whose, since: otherSince }] of this.#waitingSince) {
       // Times of creation are in whole seconds.
-      if (otherSince >= this.#calmSince && otherSince < since - unknownMs - 1_000)
-        throw new Violation('first come, first served', `${name} waited ${this.#now - since} ms, ${other} ${this.#now - otherSince} ms`);
+      if (otherSince < this.#calmSince || otherSince >= since - unknownMs - 1_000) continue;
+      // One that its owner's own limit keeps out is not in the same queue.
+      if (whose !== owner && !recently.every((moment) => hasRoom(moment, whose))) continue;
+      throw new Violation('first come, first served', `${name} waited ${this.#now - since} ms, ${other} ${this.#now - otherSince} ms`);
     }
   }
 
@@ -157,28 +202,34 @@ export class Verdicts {
     if (starts !== undefined) throw new Violation('what still starts is not paused for others', `${name}: ${starts}`);
     if (!this.#calm) return;
     const recently = this.#recently();
-    const needed = recently.some(({ holding, newcomers }) =>
-      recently.some(({ rules }) => rules.some((rule) => holding + (makesRoom(rule) ? newcomers : 0) > rule.limit)),
-    );
-    if (!needed) throw new Violation('nobody is paused without need', `${name}: ${JSON.stringify(recently)}`);
+    const { owner } = sandbox.spec;
+    const crowded = recently.some((moment) => recently.some(({ rules }) => isOwnerCrowded(moment, rules, owner)));
+    const full = recently.some((moment) => recently.some(({ rules }) => isNamespaceCrowded(moment, rules)));
+    if (!crowded && !full) throw new Violation('nobody is paused without need', `${name}: ${inspect(recently, { depth: 5 })}`);
     const since = this.#runningSince.get(uid) ?? this.#now;
-    const least = Math.min(...recently.flatMap(({ rules }) => rules.map(({ minActiveMs }) => minActiveMs)));
-    if (since >= this.#calmSince && this.#now - since < least - unknownMs)
+    const least = Math.min(...recently.flatMap(({ rules }) => rulesFor(rules, owner).map(({ minActiveMs }) => minActiveMs)));
+    const clocksAreRight = this.#options.clocksAreRight();
+    if (clocksAreRight && since >= this.#calmSince && this.#now - since < least - unknownMs)
       throw new Violation('nobody is paused before its time', `${name} after ${this.#now - since} of ${least} ms`);
-    this.#oldest(sandbox, recently);
+    if (clocksAreRight) this.#oldest(sandbox, recently, full ? undefined : owner);
     // Who is paused comes back when no newcomer waits. So to be paused again takes another newcomer, or a lower limit.
     const pauses = (this.#pauses.get(uid) ?? 0) + 1;
     this.#pauses.set(uid, pauses);
     if (pauses > 1) throw new Violation('no ping-pong', `${name} is paused a second time, and nobody has asked for anything`);
   }
 
-  #oldest(sandbox: Sandbox, recently: readonly Moment[]): void {
-    if (recently.some(({ rules }) => rules.some(({ onExceeded }) => onExceeded === 'PauseLongestIdle'))) return;
+  /** Of those of one owner, or of all. Where both their owner and the namespace are short of room, the owner's own go first. */
+  #oldest(sandbox: Sandbox, recently: readonly Moment[], owner: string | undefined): void {
+    const rules = recently.flatMap((moment) => rulesFor(moment.rules, sandbox.spec.owner));
+    if (rules.some(({ onExceeded }) => onExceeded === 'PauseLongestIdle')) return;
     const age = activeSince(sandbox);
-    const older = this.#options.cluster.sandboxes.find((other) => {
+    const isOlder = (other: Sandbox) => {
       const since = this.#settledSince.get(other.metadata.uid) ?? Infinity;
       return this.#now - since > unknownMs && activeSince(other) < age && other.metadata.uid !== sandbox.metadata.uid;
-    });
+    };
+    const own = this.#options.cluster.sandboxes.find((other) => other.spec.owner === sandbox.spec.owner && isOlder(other));
+    const any = owner === undefined ? this.#options.cluster.sandboxes.find(isOlder) : undefined;
+    const older = owner === undefined ? own && any : own;
     if (older !== undefined) throw new Violation('the oldest is paused first', `${sandbox.metadata.name} before ${older.metadata.name}`);
   }
 
@@ -213,6 +264,35 @@ const reasonOf = (sandbox: Sandbox): string | undefined => admittedOf(sandbox)?.
 const activeSince = ({ status }: Sandbox): number => Date.parse(status?.activeSince ?? '');
 const makesRoom = ({ onExceeded }: QuotaRule): boolean => onExceeded.startsWith('Pause');
 
+const rulesFor = (rules: QuotaRules, owner: string): readonly QuotaRule[] =>
+  [ownerRule(rules, owner), rules.namespace].filter((rule) => rule !== undefined);
+const limitOf = (rules: QuotaRules, owner: string): number => ownerRule(rules, owner)?.limit ?? Infinity;
+
+/** The newcomers of all owners that only the namespace's limit may keep out. */
+const demandOf = ({ owners }: Moment, rules: QuotaRules): number =>
+  [...owners].reduce((sum, [owner, { newcomers, holding }]) => sum + Math.min(newcomers, Math.max(0, limitOf(rules, owner) - holding)), 0);
+const holdingOf = ({ owners }: Moment): number => [...owners.values()].reduce((sum, { holding }) => sum + holding, 0);
+
+const hasRoom = (moment: Moment, owner: string): boolean => (moment.owners.get(owner) ?? noShare).taken < limitOf(moment.rules, owner);
+
+/** Whether what is free belongs to newcomers: to one of the same owner, or to those that wait for the namespace alone. */
+function isForNewcomers(moment: Moment, owner: string): boolean {
+  if ((moment.owners.get(owner) ?? noShare).newcomers > 0) return true;
+  const demand = demandOf(moment, moment.rules);
+  return demand > 0 && holdingOf(moment) + demand >= (moment.rules.namespace?.limit ?? Infinity);
+}
+
+function isOwnerCrowded({ owners }: Moment, rules: QuotaRules, owner: string): boolean {
+  const rule = ownerRule(rules, owner);
+  const { holding, newcomers } = owners.get(owner) ?? noShare;
+  return rule !== undefined && holding + (makesRoom(rule) ? newcomers : 0) > rule.limit;
+}
+
+function isNamespaceCrowded(moment: Moment, rules: QuotaRules): boolean {
+  const { namespace } = rules;
+  return namespace !== undefined && holdingOf(moment) + (makesRoom(namespace) ? demandOf(moment, rules) : 0) > namespace.limit;
+}
+
 /** Its owner wants it, and it can run. */
 const isWanted = ({ metadata, spec, status }: Sandbox): boolean =>
   metadata.deletionTimestamp === undefined && spec.replicas === 1 && !isTrue(status?.conditions, SandboxCondition.failed);
@@ -228,4 +308,4 @@ function isAskedFor(sandbox: Sandbox): boolean {
   return admitted === undefined || !isPausingReason(admitted.reason) || requested;
 }
 
-const isNewcomer = (sandbox: Sandbox): boolean => isAskedFor(sandbox) && !slotTaken(sandbox);
+export const isNewcomer = (sandbox: Sandbox): boolean => isAskedFor(sandbox) && !slotTaken(sandbox);

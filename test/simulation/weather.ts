@@ -29,6 +29,10 @@ export interface Chances {
   agentSlow: number;
   /** It runs as many conversations as it may. */
   agentFull: number;
+  /** The connection of a write is reset at once, and the write is executed all the same, seconds later. */
+  lateExecution: number;
+  /** A list that is asked for page by page takes so long that its continue token has expired. */
+  expiredToken: number;
 }
 
 export const fairWeather: Readonly<Chances> = {
@@ -49,6 +53,8 @@ export const fairWeather: Readonly<Chances> = {
   agentFailure: 0,
   agentSlow: 0,
   agentFull: 0,
+  lateExecution: 0,
+  expiredToken: 0,
 };
 
 /** Nothing is lost, but everybody knows late what has been done. */
@@ -61,7 +67,7 @@ export const confusingWeather: Readonly<Chances> = {
   watchLag: 0.6,
 };
 
-const worst: Readonly<Chances> = {
+const worst: Readonly<Omit<Chances, 'lateExecution' | 'expiredToken'>> = {
   slow: 0.1,
   lostRequest: 0.06,
   lostAnswer: 0.06,
@@ -84,7 +90,7 @@ const worst: Readonly<Chances> = {
 /** Each seed has some kinds of faults and not others: all of them at once would hide what two of them can do together. */
 export function someWeather(random: Random): Chances {
   const chances = { ...fairWeather };
-  for (const kind of Object.keys(worst) as (keyof Chances)[]) if (random.chance(0.35)) chances[kind] = worst[kind] * random.next();
+  for (const kind of Object.keys(worst) as (keyof typeof worst)[]) if (random.chance(0.35)) chances[kind] = worst[kind] * random.next();
   return chances;
 }
 

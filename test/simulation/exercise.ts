@@ -1,0 +1,162 @@
+import { sleep } from '../../src/kube/clock.ts';
+import { conversations, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import { resumeRequestedAnnotation, viewOfSandbox } from '../../src/resources/sandbox.ts';
+import type { Cluster } from './cluster.ts';
+import type { Duties } from './duties.ts';
+import type { Letters } from './letters.ts';
+import type { SimulatedNode } from './node.ts';
+import type { OperatorProcess } from './operator-process.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface ExerciseOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly operators: readonly OperatorProcess[];
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly owners: readonly string[];
+  readonly letters: Letters;
+  readonly duties: Duties;
+}
+
+/** Undefined: there is nothing that it could be done to. */
+type Action = () => Promise<unknown> | undefined;
+
+const core = '/api/v1/namespaces/default';
+const group = `/apis/${apiVersion}/namespaces/default`;
+/** A leader that ends gives its lease away, and the next one begins. */
+const handoverMs = 30_000;
+
+/**
+ * Ordinary use after everything has settled, while nothing goes wrong: whatever a check finds now is not the fault of what went wrong
+ * before, so its bounds are short.
+ */
+export class Exercise {
+  readonly #options: ExerciseOptions;
+  readonly #actions: readonly Action[];
+  #count = 0;
+  /** Whether it has begun and is not over. */
+  busy = false;
+
+  constructor(options: ExerciseOptions) {
+    this.#options = options;
+    const { random, node } = options;
+    this.#actions = [
+      () => this.#scale('RUNNING', 0),
+      () => this.#scale('RUNNING', 0),
+      () => this.#scale('PAUSED', 1),
+      () => this.#scale('PAUSED', 1),
+      () => this.#message(),
+      () => this.#message(),
+      () => this.#start(),
+      () => this.#restart(),
+      () => this.#delete(),
+      () => this.#deletePod(),
+      () => this.#with(random.pick(node.running), (agent) => node.crash(agent)),
+      () => this.#with(random.pick(node.running), (agent) => node.evict(agent)),
+      () => this.#handOver(),
+    ];
+  }
+
+  start(): void {
+    this.busy = true;
+    void this.#run().then(() => {
+      this.busy = false;
+    });
+  }
+
+  async #run(): Promise<void> {
+    const { random, scheduler } = this.#options;
+    for (let left = random.whole(3, 6); left > 0; left--) {
+      await sleep(scheduler, random.chance(0.3) ? random.between(0, 1_000) : random.between(1_000, 15_000));
+      await random.pick(this.#actions)?.();
+    }
+  }
+
+  #with<T>(subject: T | undefined, act: (subject: T) => unknown): Promise<void> | undefined {
+    if (subject === undefined) return undefined;
+    act(subject);
+    return Promise.resolve();
+  }
+
+  /** As the gateway does it: a sandbox that a quota has paused is wanted all the time, and the annotation asks for it. */
+  #scale(phase: 'RUNNING' | 'PAUSED', replicas: 0 | 1): Promise<unknown> | undefined {
+    const { cluster, random, scheduler } = this.#options;
+    const sandbox = random.pick(cluster.sandboxes.filter((one) => viewOfSandbox(one).phase === phase));
+    if (sandbox === undefined) return undefined;
+    const annotations = replicas === 0 ? {} : { [resumeRequestedAnnotation]: new Date(scheduler.now()).toISOString() };
+    return this.#ask('PATCH', `${group}/sandboxes/${sandbox.metadata.name}`, { metadata: { annotations }, spec: { replicas } });
+  }
+
+  #message(): Promise<unknown> | undefined {
+    const { cluster, random, letters } = this.#options;
+    const conversation = random.pick(cluster.conversations.filter((one) => startStatusOf(one) === 'READY'));
+    return conversation === undefined ? undefined : letters.send(conversation);
+  }
+
+  #start(): Promise<unknown> {
+    const { random, owners } = this.#options;
+    const text = `exercise ${this.#count++}`;
+    const id = Array.from({ length: 32 }, () => random.whole(0, 15).toString(16)).join('');
+    return this.#create(id, {
+      owner: random.pick(owners) ?? 'alice',
+      templateName: 'default',
+      initialMessage: { role: 'user', content: [{ type: 'text', text }], run: true },
+      ...(random.chance(0.3) ? { repository: { name: 'owner/there' } } : {}),
+    });
+  }
+
+  #delete(): Promise<unknown> | undefined {
+    const conversation = this.#own();
+    return conversation === undefined ? undefined : this.#ask('DELETE', `${group}/conversations/${conversation.metadata.name}`);
+  }
+
+  /** The same again under the same name, while the pod and the volume of the first are still there. */
+  #restart(): Promise<unknown> | undefined {
+    const conversation = this.#own();
+    if (conversation === undefined) return undefined;
+    const { metadata, spec } = conversation;
+    const { messages: _messages, ...again } = spec;
+    return this.#ask('DELETE', `${group}/conversations/${metadata.name}`).then(() => this.#create(metadata.name, again));
+  }
+
+  /** One whose sandbox was made for it. */
+  #own(): Conversation | undefined {
+    const { cluster, random } = this.#options;
+    return random.pick(cluster.conversations.filter(({ spec }) => spec.sandboxName === undefined));
+  }
+
+  #deletePod(): Promise<unknown> | undefined {
+    const { cluster, random } = this.#options;
+    const pod = random.pick(cluster.pods);
+    return pod === undefined ? undefined : this.#ask('DELETE', `${core}/pods/${pod.metadata.name}`);
+  }
+
+  #handOver(): Promise<unknown> | undefined {
+    const { operators, cluster, scheduler, duties } = this.#options;
+    const holder = cluster.leases[0]?.spec?.holderIdentity;
+    const leader = operators.find(({ machine }) => machine?.name === holder);
+    if (operators.length < 2 || leader === undefined) return undefined;
+    duties.hold(handoverMs);
+    leader.terminate();
+    scheduler.after(handoverMs / 2, () => {
+      if (!leader.up) leader.start();
+    });
+    return sleep(scheduler, handoverMs);
+  }
+
+  async #create(id: string, spec: Conversation['spec']): Promise<void> {
+    await this.#ask('POST', `${group}/conversations`, {
+      apiVersion,
+      kind: conversations.kind,
+      metadata: { name: id, namespace: 'default' },
+      spec,
+    });
+  }
+
+  #ask(method: string, path: string, body?: object): Promise<unknown> {
+    return this.#options.cluster.call('kubectl', method, path, body);
+  }
+}

@@ -1,0 +1,69 @@
+import { sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { StoredConversation } from './agent-process.ts';
+import type { Change, Cluster } from './cluster.ts';
+import type { Findings } from './findings.ts';
+import { Violation } from './safety.ts';
+
+export interface InterruptedRunsCheckOptions {
+  readonly cluster: Cluster;
+  readonly findings: Findings;
+  /** The process that the lease names. */
+  readonly holder: () => string | undefined;
+}
+
+/**
+ * Follows which runs the node saw ended by the operator, and holds `interrupted` against that: a run is written down before it is
+ * interrupted, and stays written down until its conversation says so or the sandbox's agent runs again, however many times the controller comes by.
+ */
+export class InterruptedRunsCheck {
+  readonly #options: InterruptedRunsCheckOptions;
+  /** By the uid of the sandbox: the runs that its present stop has ended. */
+  readonly #stops = new Map<string, Set<string>>();
+
+  constructor(options: InterruptedRunsCheckOptions) {
+    this.#options = options;
+    options.cluster.onChange((change) => this.#observe(change));
+  }
+
+  /** A process of an operator sends an agent the order to interrupt a run, or to reject the action that waits in it. */
+  sent(actor: string, sandboxUid: string, { id, stalledAt }: StoredConversation): void {
+    const sandbox = this.#options.cluster.sandboxOf(sandboxUid);
+    // What another one has written since is unknown to a process that leads no more.
+    if (sandbox === undefined || actor !== this.#options.holder()) return;
+    // One that reports nothing is stopped for that, and its conversation says so.
+    if (stalledAt !== undefined) return;
+    if (sandbox.status?.interrupted?.includes(id) !== true)
+      this.#options.findings.report(new Violation('a run is written down before it is interrupted', `${id} in ${sandbox.metadata.name}`));
+  }
+
+  /** The order has ended a run. */
+  interrupted(sandboxUid: string, { id, stalledAt }: StoredConversation): void {
+    if (stalledAt !== undefined) return;
+    const sandbox = this.#options.cluster.sandboxOf(sandboxUid);
+    if (sandbox?.status?.interrupted?.includes(id) !== true) return;
+    this.#stops.set(sandboxUid, (this.#stops.get(sandboxUid) ?? new Set()).add(id));
+  }
+
+  /** Its conversation says already that the run stands: whether it goes on has been decided. */
+  #isKnown(id: string, sandboxUid: string): boolean {
+    const conversation = this.#options.cluster.conversations.find(
+      (one) => one.metadata.name === id && one.status?.sandboxUID === sandboxUid,
+    );
+    const { executionStatus } = conversation?.status ?? {};
+    return conversation === undefined || executionStatus === 'paused' || executionStatus === 'error';
+  }
+
+  #observe({ plural, type, object }: Change): void {
+    if (plural !== sandboxes.plural) return;
+    const sandbox = object as Sandbox;
+    const { metadata, status } = sandbox;
+    const stopped = this.#stops.get(metadata.uid) ?? new Set();
+    const forgotten = [...stopped].filter((id) => status?.interrupted?.includes(id) !== true && !this.#isKnown(id, metadata.uid));
+    if (type === 'DELETED' || viewOfSandbox(sandbox).phase === 'RUNNING') this.#stops.delete(metadata.uid);
+    if (type !== 'DELETED' && forgotten.length > 0)
+      throw new Violation(
+        'an interrupted run is remembered until its agent runs again',
+        `${metadata.name} has forgotten ${forgotten.join(' ')}`,
+      );
+  }
+}

@@ -1,0 +1,53 @@
+import type { PlaneRequest, PlaneResponse } from '../../src/embedded/api/request.ts';
+import type { Lease } from '../../src/resources/core.ts';
+
+export interface LeaseChange {
+  readonly type: 'ADDED' | 'MODIFIED';
+  readonly lease: Lease;
+}
+
+const path = /^\/apis\/coordination\.k8s\.io\/v1\/namespaces\/([^/]+)\/leases(?:\/([^/]+))?$/;
+
+/**
+ * Leases as an API server keeps them, without schema, defaults and watches. A simulated operator asks for its lease more often than
+ * for everything else together, so the whole control plane would spend most of a simulation on them.
+ */
+export class LeaseStore {
+  readonly #leases = new Map<string, Lease>();
+  readonly #onChange: (change: LeaseChange) => void;
+  #version = 0;
+
+  constructor({ onChange }: { readonly onChange: (change: LeaseChange) => void }) {
+    this.#onChange = onChange;
+  }
+
+  /** Undefined for a request that is about something else. */
+  handle({ method, path: requested, body = '{}' }: PlaneRequest): PlaneResponse | undefined {
+    const [, namespace = '', name] = path.exec(requested) ?? [];
+    if (namespace === '') return undefined;
+    if (method === 'POST') return this.#create(namespace, JSON.parse(body) as Lease);
+    const stored = this.#leases.get(`${namespace}/${name ?? ''}`);
+    if (stored === undefined) return status(404, 'NotFound');
+    if (method === 'GET') return answer(200, stored);
+    if (method !== 'PUT') return status(405, 'MethodNotAllowed');
+    const sent = JSON.parse(body) as Lease;
+    if (sent.metadata.resourceVersion !== stored.metadata.resourceVersion) return status(409, 'Conflict');
+    return this.#put('MODIFIED', 200, { ...stored, ...(sent.spec === undefined ? {} : { spec: sent.spec }) });
+  }
+
+  #create(namespace: string, sent: Lease): PlaneResponse {
+    if (this.#leases.has(`${namespace}/${sent.metadata.name}`)) return status(409, 'AlreadyExists');
+    return this.#put('ADDED', 201, { ...sent, metadata: { ...sent.metadata, namespace, uid: `lease-${sent.metadata.name}` } });
+  }
+
+  #put(type: LeaseChange['type'], code: number, lease: Lease): PlaneResponse {
+    const stored = { ...lease, metadata: { ...lease.metadata, resourceVersion: String(++this.#version) } };
+    this.#leases.set(`${stored.metadata.namespace ?? ''}/${stored.metadata.name}`, stored);
+    this.#onChange({ type, lease: stored });
+    return answer(code, stored);
+  }
+}
+
+const answer = (code: number, body: object): PlaneResponse => ({ status: code, headers: {}, body: JSON.stringify(body) });
+const status = (code: number, reason: string): PlaneResponse =>
+  answer(code, { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message: `The lease request failed: ${reason}` });

@@ -1,0 +1,49 @@
+import type { NodeConditions } from './node-conditions.ts';
+import type { Random } from './random.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Trace } from './trace.ts';
+
+export interface OutagesOptions {
+  readonly conditions: NodeConditions;
+  readonly scheduler: Scheduler;
+  readonly random: Random;
+  readonly trace: Trace;
+  /** None lasts longer. */
+  readonly untilMs: number;
+}
+
+/** Times without room on the nodes, and times without an image registry: for seconds, or for longer than a start may take. */
+export class Outages {
+  readonly #options: OutagesOptions;
+
+  constructor(options: OutagesOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const { conditions, random } = this.#options;
+    if (random.chance(0.6)) this.#next('no node has room', (lasts) => (conditions.full = lasts));
+    if (random.chance(0.6)) this.#next('the image registry is down', (lasts) => (conditions.registryDown = lasts));
+  }
+
+  /** Everything is there again. */
+  end(): void {
+    const { conditions } = this.#options;
+    conditions.full = false;
+    conditions.registryDown = false;
+  }
+
+  #next(what: string, set: (lasts: boolean) => void): void {
+    const { scheduler, random, trace, untilMs } = this.#options;
+    scheduler.after(random.between(2_000, 60_000), () => {
+      if (scheduler.monotonic() > untilMs) return;
+      const forMs = random.chance(0.5) ? random.between(2_000, 40_000) : random.between(40_000, 240_000);
+      trace.note(`${what} for ${forMs.toFixed(0)} ms`);
+      set(true);
+      scheduler.after(Math.min(forMs, untilMs - scheduler.monotonic()), () => {
+        set(false);
+        this.#next(what, set);
+      });
+    });
+  }
+}

@@ -1,0 +1,44 @@
+import type { Findings } from './findings.ts';
+import { objectOf } from './retry-delay-check.ts';
+import { Violation } from './safety.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Traffic, TrafficListener, TrafficRequest } from './traffic.ts';
+
+export interface RequestRateCheckOptions {
+  readonly traffic: Traffic;
+  readonly findings: Findings;
+  readonly scheduler: Scheduler;
+  readonly isOperator: (actor: string) => boolean;
+}
+
+const windowMs = 10_000;
+/** Maximum number of requests of one process about one object within a window, whatever goes wrong. */
+const maxRequests = 150;
+
+/** No controller runs hot: it asks and writes about one object only so often, also while every answer is a failure. */
+export class RequestRateCheck implements TrafficListener {
+  readonly #options: RequestRateCheckOptions;
+  #window = 0;
+  readonly #counts = new Map<string, number>();
+  /** The highest count of any window. */
+  highest = 0;
+
+  constructor(options: RequestRateCheckOptions) {
+    this.#options = options;
+    options.traffic.add(this);
+  }
+
+  sent({ actor, path }: TrafficRequest): void {
+    const { scheduler, findings, isOperator } = this.#options;
+    if (path.includes('/leases') || !isOperator(actor)) return;
+    const window = Math.floor(scheduler.monotonic() / windowMs);
+    if (window !== this.#window) this.#counts.clear();
+    this.#window = window;
+    const key = `${actor} ${objectOf(path)}`;
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    this.highest = Math.max(this.highest, count);
+    if (count > maxRequests)
+      findings.report(new Violation('no controller runs hot', `${count} requests about ${path} by ${actor} within ${windowMs} ms`));
+  }
+}

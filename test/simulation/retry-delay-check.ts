@@ -1,0 +1,48 @@
+import type { Findings } from './findings.ts';
+import { Violation } from './safety.ts';
+import type { Scheduler } from './scheduler.ts';
+import type { Traffic, TrafficListener, TrafficRequest } from './traffic.ts';
+
+export interface RetryDelayCheckOptions {
+  readonly traffic: Traffic;
+  readonly findings: Findings;
+  readonly scheduler: Scheduler;
+  /** Whether this process leads now. */
+  readonly leads: (actor: string) => boolean;
+  /** Whether the object at this path exists. */
+  readonly exists: (path: string) => boolean;
+}
+
+/** Maximum delay before the next attempt after one failure; several in a row wait longer, and are not made here. */
+const maxDelayMs = 1_500;
+
+/** A write that has failed once, after others that have not, is tried again soon: what was long ago counts no more. */
+export class RetryDelayCheck implements TrafficListener {
+  readonly #options: RetryDelayCheckOptions;
+  /** By process and object: when it was last asked or told anything. */
+  readonly #sentAt = new Map<string, number>();
+
+  constructor(options: RetryDelayCheckOptions) {
+    this.#options = options;
+    options.traffic.add(this);
+  }
+
+  sent(request: TrafficRequest): void {
+    this.#sentAt.set(keyOf(request), this.#options.scheduler.monotonic());
+  }
+
+  /** A single write of the process was refused for no reason of its own. */
+  refused(request: TrafficRequest): void {
+    const { scheduler, findings, leads, exists } = this.#options;
+    const at = scheduler.monotonic();
+    scheduler.after(maxDelayMs, () => {
+      const repeated = (this.#sentAt.get(keyOf(request)) ?? 0) > at;
+      if (repeated || !leads(request.actor) || !exists(request.path)) return;
+      findings.report(new Violation('a failure after a success is retried soon', `${request.method} ${request.path} by ${request.actor}`));
+    });
+  }
+}
+
+/** The object alone, whatever is asked of it. */
+export const objectOf = (path: string): string => path.replace(/\/(?:status|scale|binding)$/, '');
+const keyOf = ({ actor, path }: TrafficRequest): string => `${actor} ${objectOf(path)}`;

@@ -1,0 +1,34 @@
+import { quotaRules } from '../../src/resources/quota-rules.ts';
+import { ownerAnnotation, slotTaken } from '../../src/resources/sandbox.ts';
+import type { Cluster } from './cluster.ts';
+import type { Duty } from './duties.ts';
+import { ownerOf } from './safety.ts';
+
+const promptMs = 3_000;
+
+/** What has to be said of templates and quotas. */
+export function dutiesOfRules(cluster: Cluster): readonly Duty[] {
+  const templates = cluster.templates.filter(({ metadata, status }) => status?.observedGeneration !== metadata.generation);
+  const { owners } = quotaRules(cluster.quotas);
+  const orphans = cluster.pods.filter((pod) => cluster.sandboxOf(ownerOf(pod) ?? '') === undefined);
+  // A pod counts until it is gone, also where its sandbox is gone already.
+  const holders = [
+    ...cluster.sandboxes.filter(slotTaken).map(({ spec }) => spec.owner),
+    ...orphans.map(({ metadata }) => metadata.annotations?.[ownerAnnotation] ?? ''),
+  ];
+  const quotas = cluster.quotas.flatMap(({ metadata, spec, status }): readonly Duty[] => {
+    const isFor = (owner: string) => spec.scope === 'Namespace' || (spec.owner === undefined ? !owners.has(owner) : spec.owner === owner);
+    const active = holders.filter(isFor).length;
+    const subject = `quota ${metadata.name} generation ${metadata.generation}, ${active} active`;
+    const says = status?.observedGeneration === metadata.generation && status.active === active;
+    return says ? [] : [{ rule: 'a quota says what is true in time', subject, boundMs: promptMs }];
+  });
+  return [
+    ...quotas,
+    ...templates.map(({ metadata }) => ({
+      rule: 'a template is judged in time',
+      subject: `template ${metadata.name} generation ${metadata.generation}`,
+      boundMs: promptMs,
+    })),
+  ];
+}

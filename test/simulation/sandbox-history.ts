@@ -1,0 +1,83 @@
+import { sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
+import type { AgentProcess } from './agent-process.ts';
+import type { Change, Cluster } from './cluster.ts';
+import type { SimulatedNode } from './node.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface SandboxHistoryOptions {
+  readonly cluster: Cluster;
+  readonly node: SimulatedNode;
+  readonly scheduler: Scheduler;
+}
+
+/** Times are milliseconds of the simulation. */
+export interface SandboxRecord {
+  readonly owner: string;
+  /** When the sandbox was last wanted to run and had not been before; undefined: it never was. */
+  wantedSince: number | undefined;
+  /** When the sandbox last ceased to be wanted; undefined: it never did. */
+  unwantedSince: number | undefined;
+  /** When it was first reported as RUNNING since it was wanted. */
+  runningSince: number | undefined;
+  /** It has been RUNNING: there may be work on its volume. */
+  hasRun: boolean;
+}
+
+/**
+ * What has become of every sandbox, by the writes as the API server took them and by the node's own record of agents. The checks
+ * compare the product's own fields with this, so that a field which is wrong can't vouch for itself.
+ */
+export class SandboxHistory {
+  readonly #options: SandboxHistoryOptions;
+  readonly #records = new Map<string, SandboxRecord>();
+
+  constructor(options: SandboxHistoryOptions) {
+    this.#options = options;
+    options.cluster.onChange((change) => this.#observe(change));
+  }
+
+  of(sandboxUid: string): SandboxRecord | undefined {
+    return this.#records.get(sandboxUid);
+  }
+
+  /** The agent of a sandbox that runs now. */
+  agentOf(sandboxUid: string): AgentProcess | undefined {
+    return this.#options.node.running.find((process) => process.sandboxUid === sandboxUid);
+  }
+
+  /** When an agent of this sandbox first had its keys in the time for which it has been wanted without a break; Infinity: none has. */
+  workingSince(sandboxUid: string): number {
+    const wantedSince = this.#records.get(sandboxUid)?.wantedSince ?? Infinity;
+    let first = Infinity;
+    for (const process of this.#options.node.processes.values()) {
+      if (process.sandboxUid !== sandboxUid || process.initialisedAt === undefined || (process.endedAt ?? Infinity) < wantedSince) continue;
+      first = Math.min(first, Math.max(wantedSince, process.initialisedAt));
+    }
+    return first;
+  }
+
+  #observe({ plural, type, object }: Change): void {
+    if (plural !== sandboxes.plural) return;
+    const sandbox = object as Sandbox;
+    const { uid } = sandbox.metadata;
+    const now = this.#options.scheduler.monotonic();
+    const record = this.#records.get(uid) ?? {
+      owner: sandbox.spec.owner,
+      wantedSince: undefined,
+      unwantedSince: undefined,
+      runningSince: undefined,
+      hasRun: false,
+    };
+    this.#records.set(uid, record);
+    const wanted = type !== 'DELETED' && shouldRun(sandbox);
+    if (wanted) record.wantedSince ??= now;
+    else if (record.wantedSince !== undefined) {
+      record.unwantedSince = now;
+      record.wantedSince = undefined;
+      record.runningSince = undefined;
+    }
+    if (!wanted || viewOfSandbox(sandbox).phase !== 'RUNNING') return;
+    record.runningSince ??= now;
+    record.hasRun = true;
+  }
+}

@@ -1,0 +1,237 @@
+import { SandboxKeys } from '../../src/agent/keys.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
+import { ActiveSinceCheck } from './active-since-check.ts';
+import { AgentWatch } from './agent-watch.ts';
+import type { StoredConversation } from './agent-process.ts';
+import { Cluster } from './cluster.ts';
+import { dutiesOfConversations } from './conversation-duties.ts';
+import { Duties } from './duties.ts';
+import { Exercise } from './exercise.ts';
+import { Faults } from './faults.ts';
+import { Findings } from './findings.ts';
+import { Hangs } from './hangs.ts';
+import { Hints } from './hints.ts';
+import { InterruptedRunsCheck } from './interrupted-runs-check.ts';
+import { Letters } from './letters.ts';
+import { SimulatedNode } from './node.ts';
+import { NodeConditions } from './node-conditions.ts';
+import { OperatorProcess } from './operator-process.ts';
+import { OrphanedSandboxCheck } from './orphaned-sandbox-check.ts';
+import { Outages } from './outages.ts';
+import { OverwrittenVersionCheck } from './overwritten-version-check.ts';
+import { PassingFailureCheck } from './passing-failure-check.ts';
+import { People } from './people.ts';
+import { Quotas } from './quotas.ts';
+import { Random } from './random.ts';
+import { RequestRateCheck } from './request-rate-check.ts';
+import { Retention, retentionTimes } from './retention.ts';
+import { dutiesOfRules } from './rule-duties.ts';
+import { RunWatch } from './run-watch.ts';
+import { Safety } from './safety.ts';
+import { dutiesOfSandboxes } from './sandbox-duties.ts';
+import { SandboxSteps } from './sandbox-steps.ts';
+import { SandboxHistory } from './sandbox-history.ts';
+import { Scheduler } from './scheduler.ts';
+import type { SimulationOptions } from './simulation.ts';
+import { outcomeOf, someLimits } from './template.ts';
+import { Trace } from './trace.ts';
+import { Traffic } from './traffic.ts';
+import { Verdicts, isNewcomer } from './verdicts.ts';
+import { Weather } from './weather.ts';
+import { traitsOf } from './world.ts';
+
+const calmTrouble = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
+const someTrouble = { image: 0.05, crash: 0.1, unschedulable: 0.05, slowStop: 0.3 };
+const noTrouble = { image: 0, crash: 0, unschedulable: 0, slowStop: 0 };
+
+/** How old what an operator knows may be, in milliseconds. */
+interface Knowledge {
+  unknownMs: number;
+}
+
+/** Everything and everybody that a run is made of, put together and not started. */
+export function stage({
+  seed,
+  breakage = {},
+  keepLines = 0,
+  faults = 'all',
+  letters = false,
+  ends = true,
+  world = 'shared',
+  retention: withRetention = false,
+}: SimulationOptions) {
+  const random = new Random(String(seed));
+  const scheduler = new Scheduler();
+  const trace = new Trace(scheduler, keepLines);
+  const keys = new SandboxKeys([Buffer.alloc(32, 7)]);
+  const traits = traitsOf(world, random);
+  const { owners } = traits;
+  const cluster = new Cluster({ scheduler, random: random.fork('plane'), trace, ownLeases: world === 'shared' });
+  const weather = new Weather(random.fork('network'));
+  const shape = random.fork('shape');
+  const shortMs = shape.between(20_000, 90_000);
+  // An outage that is to outlast a start takes its time.
+  const busyMs = traits.outages && faults === 'all' ? 3 * shortMs + 60_000 : shortMs;
+  const trouble = { now: shape.chance(0.5) ? someTrouble : noTrouble };
+  if (faults === 'none') trouble.now = calmTrouble;
+  const conditions = new NodeConditions({ scheduler, random: random.fork('conditions'), detachesLate: traits.detachesLate });
+  const outages = new Outages({ conditions, scheduler, trace, random: random.fork('outages'), untilMs: busyMs });
+  const node = new SimulatedNode({
+    ...{ conditions, cluster, scheduler, trace, random: random.fork('node') },
+    trouble: () => trouble.now,
+    ...(letters ? { steps: random.fork('steps') } : {}),
+    ...(ends ? { ends: random.fork('ends') } : {}),
+    ...(traits.stuckAfterMs === undefined ? {} : { stalls: random.fork('stalls') }),
+  });
+  const operators: OperatorProcess[] = [];
+  // Registering takes longer than anything that is counted, and nobody reads them.
+  const metrics = createMetrics();
+  const isOperator = (actor: string) => operators.some(({ name }) => actor.startsWith(`${name}.`));
+  const machineOf = (actor: string) => operators.find(({ machine }) => machine?.name === actor)?.machine;
+  const findings = new Findings();
+  const traffic = new Traffic();
+  const safety = new Safety({
+    ...{ cluster, node, scheduler, keys, isOperator, stuckAfterMs: traits.stuckAfterMs },
+    unknownMs: faults === 'none' ? 1_000 : 15_000,
+  });
+  const history = new SandboxHistory({ cluster, node, scheduler });
+  const knowledge: Knowledge = { unknownMs: 1_000 };
+  const quotas = new Quotas({
+    ...{ cluster, scheduler, owners, random: random.fork('quotas'), untilMs: busyMs },
+    unknownMs: () => knowledge.unknownMs,
+    isSilent: (uid) => node.running.some((agent) => agent.sandboxUid === uid && agent.silentSince !== undefined && !agent.comesBack),
+  });
+  const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
+  const retention = new Retention({ cluster, scheduler, random: random.fork('retention'), isOperator, wallClocks, enabled: withRetention });
+  const verdicts = new Verdicts({ cluster, scheduler, isOperator, clocksAreRight: () => blows.clocksAreRight });
+  const interruptedRuns = new InterruptedRunsCheck({ cluster, findings, holder: () => safety.holder });
+  if (world === 'shared') {
+    new PassingFailureCheck({ cluster, node, history });
+    new ActiveSinceCheck({ cluster, scheduler, history, machineOf, isOperator });
+    const termOf = (actor: string) => operators.find(({ name }) => actor.startsWith(`${name}.`))?.terms ?? 0;
+    new OverwrittenVersionCheck({ cluster, traffic, scheduler, findings, isOperator, termOf });
+    new RequestRateCheck({ traffic, findings, scheduler, isOperator });
+    new OrphanedSandboxCheck({ cluster, scheduler, isOperator, unknownMs: () => (knowledge.unknownMs > 1_000 ? 25_000 : 2_000) });
+  }
+  const limits = someLimits(random.fork('limits'));
+  const commands = random.fork('commands');
+  const steps = world === 'shared' ? new SandboxSteps({ scheduler, outcomeOf: (command) => outcomeOf(command, commands) }) : undefined;
+  const count = faults.startsWith('of ') || shape.chance(0.5) ? 2 : 1;
+  for (let index = 0; index < count; index++) {
+    operators.push(
+      new OperatorProcess({
+        ...{
+          name: `operator-${index}`,
+          cluster,
+          node,
+          weather,
+          scheduler,
+          trace,
+          keys,
+          breakage,
+          traffic,
+          metrics,
+          retention: retentionTimes,
+          pageSize: traits.pageSize,
+          minDelayMs: world === 'shared' ? 1 : 0,
+        },
+        random: random.fork(`operator-${index}`),
+        agentNetwork: {
+          onRun: (conversation) => safety.operatorRuns(conversation),
+          onInterruptSent: (actor, process, conversation) => interruptedRuns.sent(actor, process.sandboxUid, conversation),
+          outcomeOf: (command) => outcomeOf(command, commands),
+          steps,
+        },
+      }),
+    );
+  }
+  const people = new People({
+    ...{ cluster, node, weather, scheduler, trace, keys, busyMs, owners },
+    random: random.fork('people'),
+    agentNetwork: {
+      onRun: (conversation) => {
+        conversation.cutByOwner = false;
+        conversation.lost = false;
+        conversation.continuations = 0;
+        conversation.disruptions = 0;
+        conversation.losses = 0;
+      },
+      // A person's own no is the end of it.
+      onReject: (conversation) => {
+        conversation.wanted = false;
+      },
+    },
+  });
+  const messages = new Letters({ cluster, weather, scheduler, trace, random: random.fork('letters'), busyMs });
+  const blows = new Faults({
+    ...{ cluster, node, operators, weather, scheduler, trace, random: random.fork('faults'), untilMs: busyMs, traits, world, outages },
+    kind: faults === 'none' ? 'all' : faults,
+  });
+  const runWatch = new RunWatch({ cluster, node, scheduler });
+  const agentWatch = new AgentWatch({ cluster, node, scheduler });
+  const hangs =
+    traits.hangs && faults === 'all' ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs }) : undefined;
+  const hints = new Hints({
+    ...{ cluster, node, operators, scheduler, trace, random: random.fork('hints') },
+    onDelivered: (process, conversation) => agentWatch.told(process, conversation),
+    onForged: (hint) => agentWatch.forged(hint),
+  });
+  const duties = new Duties({
+    scheduler,
+    pending: () => [
+      ...dutiesOfSandboxes({
+        ...{ cluster, node, scheduler, history, isNewcomer },
+        clocksAreRight: () => blows.clocksAreRight,
+        hasRoom: (owner) => verdicts.hasRoom(owner),
+      }),
+      ...dutiesOfConversations({ cluster, scheduler, history, safety }),
+      ...dutiesOfRules(cluster),
+    ],
+  });
+  const exercise = new Exercise({
+    ...{ cluster, node, operators, scheduler, owners, duties, random: random.fork('exercise') },
+    letters: messages,
+  });
+
+  node.onCut = (conversation, sandboxUid, how, disrupted) => {
+    const sandbox = cluster.sandboxOf(sandboxUid);
+    const wanted = sandbox !== undefined && shouldRun(sandbox);
+    conversation.lost = wanted && !disrupted;
+    if (how === 'killed' && wanted && disrupted) conversation.disruptions++;
+    if (how === 'killed' && conversation.lost) conversation.losses++;
+    if (how !== 'killed' && world === 'shared') interruptedRuns.interrupted(sandboxUid, conversation);
+    conversation.cutByOwner = sandbox?.spec.replicas === 0;
+    conversation.mayStand = safety.pausedLately(sandboxUid);
+  };
+  // What its owner wants counts more than the loss that came before.
+  cluster.onChange(({ plural, object }) => {
+    if (plural !== 'sandboxes' || shouldRun(object as Sandbox)) return;
+    const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
+    const stored = node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? [];
+    for (const conversation of stored) pausedIn(object as Sandbox, conversation);
+  });
+  node.onTold = (text) => safety.told(text);
+  node.onHeard = (process, id) => safety.heard(process, id);
+
+  return {
+    ...{ random, scheduler, trace, traits, cluster, weather, shape, busyMs, trouble, node, operators, safety, knowledge, quotas, verdicts },
+    ...{ limits, people, blows, runWatch, agentWatch, hangs, hints, duties, exercise, findings, world, faults, retention },
+    clocksAreRight: () => blows.clocksAreRight,
+    letters: messages,
+    withLetters: letters,
+  };
+}
+
+export type Stage = ReturnType<typeof stage>;
+
+function pausedIn(sandbox: Sandbox, conversation: StoredConversation): void {
+  // A loss that is followed by a pause is the pause's.
+  conversation.continuations = 0;
+  conversation.disruptions = 0;
+  conversation.lost = false;
+  if (sandbox.spec.replicas === 1) return;
+  conversation.losses = 0;
+  // One whose action was rejected for the pause is idle.
+  if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted)) conversation.mayStand = true;
+}

@@ -1,0 +1,38 @@
+import type { TimeLimits } from '../../src/quota/slot.ts';
+import { apiVersion } from '../../src/resources/group.ts';
+import type { Random } from './random.ts';
+import type { Retention } from './retention.ts';
+import type { Traits } from './world.ts';
+
+/** The template of every sandbox. */
+export const template = (
+  limits: TimeLimits,
+  { stuckAfterMs, startDeadline }: Pick<Traits, 'stuckAfterMs' | 'startDeadline'>,
+  retention: Retention['settings'],
+) => ({
+  apiVersion,
+  kind: 'SandboxTemplate',
+  metadata: { name: 'default', namespace: 'default' },
+  spec: {
+    podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } },
+    storage: { size: '1Gi', retain: false },
+    startDeadline,
+    agent: stuckAfterMs === undefined ? {} : { stuckAfter: `${stuckAfterMs / 1000}s` },
+    ...(retention === undefined ? {} : { retention }),
+    ...limits,
+  },
+});
+
+/** In most runs nothing is paused for its idleness or its age. */
+export const someLimits = (random: Random): TimeLimits => ({
+  ...(random.chance(0.2) ? { idleTimeout: `${random.whole(1, 20)}s` } : {}),
+  ...(random.chance(0.1) ? { maxActiveTime: `${random.whole(10, 60)}s` } : {}),
+});
+
+/** What commands in a sandbox do, by what is asked. */
+export function outcomeOf(command: string, random: Random) {
+  if (!command.includes('git clone')) return { tookMs: random.between(1, 50) };
+  if (command.includes("'missing'")) return { exitCode: 242, tookMs: random.between(10, 2_000) };
+  if (command.includes('owner/missing')) return { exitCode: 243, stderr: 'repository not found', tookMs: random.between(10, 2_000) };
+  return { tookMs: random.between(100, 20_000) };
+}

@@ -1,0 +1,35 @@
+/** One request of a process to the API server. */
+export interface TrafficRequest {
+  /** The process, in its present run. */
+  readonly actor: string;
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  readonly body: string | undefined;
+}
+
+export interface TrafficListener {
+  /** The request leaves the process. */
+  sent?(request: TrafficRequest): void;
+  /** The answer has come to the process. */
+  answered?(request: TrafficRequest, status: number, body: string): void;
+}
+
+/** What processes ask of the API server and hear from it, for those who judge that. */
+export class Traffic {
+  readonly #listeners: TrafficListener[] = [];
+  /** The status that the API server answers instead of executing a request; undefined: it executes the request. */
+  refusal: (request: TrafficRequest) => number | undefined = () => undefined;
+
+  add(listener: TrafficListener): void {
+    this.#listeners.push(listener);
+  }
+
+  sent(request: TrafficRequest): void {
+    for (const listener of this.#listeners) listener.sent?.(request);
+  }
+
+  answered(request: TrafficRequest, status: number, body: string): void {
+    for (const listener of this.#listeners) listener.answered?.(request, status, body);
+  }
+}
