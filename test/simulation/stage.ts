@@ -211,6 +211,15 @@ export function stage({
     const stored = node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? [];
     for (const conversation of stored) pausedIn(object as Sandbox, conversation);
   });
+  // An operator that sees a crash together with the deletion of its pod can't tell which came first.
+  cluster.onChange(({ plural, type, object }) => {
+    if (plural !== 'pods' || type === 'DELETED' || object.metadata.deletionTimestamp === undefined) return;
+    const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
+    for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
+      if (conversation.lost) conversation.disruptions++;
+      conversation.lost = false;
+    }
+  });
   node.onTold = (text) => safety.told(text);
   node.onHeard = (process, id) => safety.heard(process, id);
 

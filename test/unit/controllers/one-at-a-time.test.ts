@@ -7,7 +7,11 @@ describe('controllers that share a kind', () => {
     const shared = new OneAtATime();
     const calls: string[] = [];
     const { promise, reject } = Promise.withResolvers<undefined>();
-    const first = shared.run(request, () => promise, () => calls.push('never'));
+    const first = shared.run(
+      request,
+      () => promise,
+      () => calls.push('never'),
+    );
     const second = await shared.run(
       request,
       () => {
@@ -16,13 +20,25 @@ describe('controllers that share a kind', () => {
       () => calls.push('again'),
     );
     expect([second, calls]).toEqual([undefined, []]);
-    await expect(shared.run({ ...request, name: 'b' }, () => Promise.resolve({ requeueAfterMs: 5 }), () => undefined)).resolves.toEqual({
+    await expect(
+      shared.run(
+        { ...request, name: 'b' },
+        () => Promise.resolve({ requeueAfterMs: 5 }),
+        () => undefined,
+      ),
+    ).resolves.toEqual({
       requeueAfterMs: 5,
     });
     reject(new Error('refused'));
     await expect(first).rejects.toThrow('refused');
     expect(calls).toEqual(['again']);
-    await expect(shared.run(request, () => Promise.resolve({ requeueAfterMs: 7 }), () => undefined)).resolves.toEqual({ requeueAfterMs: 7 });
+    await expect(
+      shared.run(
+        request,
+        () => Promise.resolve({ requeueAfterMs: 7 }),
+        () => undefined,
+      ),
+    ).resolves.toEqual({ requeueAfterMs: 7 });
     expect(calls).toEqual(['again']);
   });
 });
