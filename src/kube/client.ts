@@ -41,6 +41,11 @@ export interface WatchOptions extends ListOptions {
   readonly signal: AbortSignal;
 }
 
+export interface StatusOptions extends CallOptions {
+  /** What the new status was made from: only fields that differ from it are written. For statuses of which a cache has left out parts. */
+  readonly from?: object | undefined;
+}
+
 /** As much of an object as names the version whose status is replaced, with the new status. */
 export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<keyof T, 'status'>>;
 
@@ -69,7 +74,7 @@ export interface KubeClient {
   /** PUT; the object's resourceVersion is the precondition. */
   update<T extends KubeObject>(resource: ResourceDefinition<T>, object: NoInfer<T>, options?: CallOptions): Promise<T>;
   /** Replaces the status and touches nothing else, so the object may lack parts; its resourceVersion is the precondition. */
-  updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>, options?: CallOptions): Promise<T>;
+  updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>, options?: StatusOptions): Promise<T>;
   /** RFC 7386. A `metadata.resourceVersion` in the patch makes it conditional. */
   mergePatch<T extends KubeObject>(
     resource: ResourceDefinition<T>,

@@ -5,6 +5,7 @@ import type {
   KubeClient,
   ListOptions,
   ListResult,
+  StatusOptions,
   StatusUpdate,
   Subresource,
   WatchEvent,
@@ -59,7 +60,7 @@ class FencedClient implements KubeClient {
     return this.#write(options, (gated) => this.#client.update(resource, object, gated));
   }
 
-  updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: CallOptions = {}): Promise<T> {
+  updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: StatusOptions = {}): Promise<T> {
     return this.#write(options, (gated) => this.#client.updateStatus(resource, object, gated));
   }
 

@@ -5,6 +5,7 @@ import type {
   KubeClient,
   ListOptions,
   ListResult,
+  StatusOptions,
   StatusUpdate,
   Subresource,
   WatchEvent,
@@ -14,6 +15,7 @@ import { AnswerTooLargeError, DeadlineError, TransportError, isExpired } from '.
 import { Flattened } from './flattened.ts';
 import { linesOf, wholeLines } from './lines.ts';
 import { PageSize } from './page-size.ts';
+import { statusPatch } from './status-patch.ts';
 import type { Transport } from './transport.ts';
 import { watchEvent, withoutManagedFields } from './watch-event.ts';
 
@@ -109,18 +111,14 @@ export class HttpKubeClient implements KubeClient {
    * A patch, and no PUT, because a PUT of an object that lacks parts takes the ownership of those from their field managers: of a custom
    * resource, the API server leaves only `spec` out of that when the status is written.
    */
-  async updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: CallOptions = {}): Promise<T> {
+  async updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: StatusOptions = {}): Promise<T> {
     const { namespace = '', name, resourceVersion } = object.metadata;
     const stored = await this.#transport.call({
       verb: 'patch',
       resource: resource.plural,
       method: 'PATCH',
       path: withQuery(objectPath(resource, namespace, name, 'status'), writing(options)),
-      // To replace the version is to demand it: the API server answers 409 where it has another one.
-      body: [
-        { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion },
-        { op: 'add', path: '/status', value: 'status' in object ? object.status : {} },
-      ],
+      body: statusPatch(resourceVersion, statusOf(object), options.from),
       contentType: 'application/json-patch+json',
       ...sending(options),
     });
@@ -252,6 +250,9 @@ export class HttpKubeClient implements KubeClient {
     return known;
   }
 }
+
+const statusOf = (object: KubeObject & { readonly status?: unknown }): object =>
+  typeof object.status === 'object' && object.status !== null ? object.status : {};
 
 const sending = ({ signal, deadlineMs, beforeSend }: CallOptions) => ({ signal, deadlineMs, beforeSend });
 

@@ -63,6 +63,20 @@ describe('status', () => {
     expect([late.status, late.body.reason]).toEqual([409, 'Conflict']);
   });
 
+  it('keeps what a patch of single fields does not name', async () => {
+    await server().post(server().widgets(), server().widget('s10'));
+    const { body: stored } = await server().mergePatch(server().widgets('s10', 'status'), {
+      status: { ready: true, replicas: 2, phase: 'New' },
+    });
+    const patch = [
+      { op: 'replace', path: '/metadata/resourceVersion', value: stored.metadata.resourceVersion },
+      { op: 'remove', path: '/status/phase' },
+      { op: 'add', path: '/status/ready', value: false },
+    ];
+    const { status, body } = await server().jsonPatch(server().widgets('s10', 'status'), patch);
+    expect([status, body.status]).toEqual([200, { ready: false, replicas: 2 }]);
+  });
+
   it('goes when it is patched away', async () => {
     await server().post(server().widgets(), server().widget('s6'));
     await server().mergePatch(server().widgets('s6', 'status'), { status: { ready: true, replicas: 2 } });

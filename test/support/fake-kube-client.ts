@@ -1,5 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { randomUUID } from 'node:crypto';
+import jsonPatch, { type Operation } from 'fast-json-patch';
 import { ApiError } from '../../src/kube/errors.ts';
 import type {
   KubeClient,
@@ -8,9 +9,11 @@ import type {
   WatchOptions,
   DeleteOptions,
   CallOptions,
+  StatusOptions,
   StatusUpdate,
   Subresource,
 } from '../../src/kube/client.ts';
+import { statusPatch } from '../../src/kube/status-patch.ts';
 import type { KubeObject, NewObject, ResourceDefinition } from '../../src/resources/object.ts';
 
 type Json = Record<string, unknown>;
@@ -35,6 +38,14 @@ function merge(target: unknown, patch: unknown): unknown {
     else result[key] = merge(result[key], value);
   }
   return result;
+}
+
+/** The status after the patch that a client makes, applied as an API server does: a path that is not there is an error. */
+function patchedStatus({ metadata, status }: Stored, next: object, from: object | undefined): unknown {
+  const patch = JSON.parse(JSON.stringify(statusPatch(metadata.resourceVersion, next, from))) as Operation[];
+  const stored = structuredClone({ metadata, ...(status === undefined ? {} : { status }) });
+  const { newDocument } = jsonPatch.applyPatch<{ readonly status?: unknown }>(stored, patch, true, true, false);
+  return newDocument.status;
 }
 
 const failure = (status: number, reason: string, message: string) => new ApiError(status, { code: status, reason, message });
@@ -133,12 +144,19 @@ export class FakeKubeClient implements KubeClient {
     );
   }
 
-  async updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>): Promise<T> {
+  async updateStatus<T extends KubeObject>(
+    resource: ResourceDefinition<T>,
+    object: StatusUpdate<T>,
+    { from }: StatusOptions = {},
+  ): Promise<T> {
     await this.#call('updateStatus', resource, object.metadata.name);
     const { status } = structuredClone(object) as unknown as Stored;
     return this.#typed(
       resource,
-      this.#replace(resource, object, (old) => ({ ...old, ...(status === undefined ? {} : { status }) })),
+      this.#replace(resource, object, (old) => ({
+        ...old,
+        ...(status === undefined ? {} : { status: patchedStatus(old, status, from) as Json }),
+      })),
     );
   }
 

@@ -322,7 +322,7 @@ export class ConversationReconciler {
     const current: ConversationStatus = { ...scope.status, observedGeneration: generation, ...(title === undefined ? {} : { title }) };
     const status = withFinishedCondition(before.spec, current, generation, isoTime(clock));
     if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
-    scope.stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal }));
+    scope.stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal, from: before.status }));
     this.#newest.observe(scope.stored);
     const notice = noticeOfRun(before.status, status);
     if (notice !== undefined) events.record(before, notice);

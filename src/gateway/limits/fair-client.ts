@@ -4,6 +4,7 @@ import type {
   KubeClient,
   ListOptions,
   ListResult,
+  StatusOptions,
   StatusUpdate,
   Subresource,
   WatchEvent,
@@ -117,7 +118,7 @@ export class FairClient implements KubeClient {
     );
   }
 
-  updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options?: CallOptions): Promise<T> {
+  updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options?: StatusOptions): Promise<T> {
     return this.#call({ isWrite: true, plural: resource.plural, name: object.metadata.name }, options, () =>
       this.#client.updateStatus(resource, object, options),
     );

@@ -1,0 +1,36 @@
+import { isDeepStrictEqual } from 'node:util';
+
+export type JsonPatch = readonly Operation[];
+type Operation =
+  { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown } | { readonly op: 'remove'; readonly path: string };
+
+/**
+ * The JSON patch that replaces the status of an object of this version; the API server answers 409 where it has another one.
+ * @param from The status of the same version, as a cache has it, that the new status was made from: fields of objects at any depth that are
+ * absent from both keep their stored values, since the patch has only what differs. Arrays are written whole. Absent: the patch replaces the
+ * whole status.
+ */
+export function statusPatch(resourceVersion: string, status: object, from?: object): JsonPatch {
+  // A JSON patch that replaces the version demands it.
+  const version = { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion } as const;
+  if (from === undefined) return [version, { op: 'add', path: '/status', value: status }];
+  return [version, ...changes('/status', from, status)];
+}
+
+function changes(path: string, from: object, to: object): readonly Operation[] {
+  // Maps, so that no field is taken for one that every object inherits.
+  const before = new Map<string, unknown>(Object.entries(from));
+  const after = new Map<string, unknown>(Object.entries(to));
+  const names = new Set([...before.keys(), ...after.keys()]);
+  return [...names].flatMap((name) =>
+    change(`${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`, before.get(name), after.get(name)),
+  );
+}
+
+function change(path: string, from: unknown, to: unknown): readonly Operation[] {
+  if (to === undefined) return from === undefined ? [] : [{ op: 'remove', path }];
+  if (isObject(from) && isObject(to)) return changes(path, from, to);
+  return isDeepStrictEqual(from, to) ? [] : [{ op: 'add', path, value: to }];
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null && !Array.isArray(value);
