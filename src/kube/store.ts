@@ -27,7 +27,9 @@ interface Entry<T> {
 class Bucket<T> {
   readonly index: Index<T> | undefined;
   readonly value: string;
-  readonly #entries = new Set<Entry<T>>();
+  /** The one entry, as long as there has not been another: many values have one object each, and a set for one takes 200 bytes. */
+  #only: Entry<T> | undefined;
+  #entries: Set<Entry<T>> | undefined;
   #snapshot: readonly T[] | undefined;
 
   constructor(index?: Index<T>, value = '') {
@@ -36,19 +38,25 @@ class Bucket<T> {
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#entries?.size ?? (this.#only === undefined ? 0 : 1);
   }
 
   /** An entry that is in already keeps its place. */
   add(entry: Entry<T>): void {
-    this.#entries.add(entry);
+    if (this.#entries !== undefined) this.#entries.add(entry);
+    else if (this.#only === undefined) this.#only = entry;
+    else if (this.#only !== entry) {
+      this.#entries = new Set([this.#only, entry]);
+      this.#only = undefined;
+    }
     this.#snapshot = undefined;
   }
 
   delete(entry: Entry<T>): void {
-    this.#entries.delete(entry);
+    if (this.#entries !== undefined) this.#entries.delete(entry);
+    else if (this.#only === entry) this.#only = undefined;
     this.#snapshot = undefined;
-    if (this.#entries.size === 0) this.index?.buckets.delete(this.value);
+    if (this.size === 0) this.index?.buckets.delete(this.value);
   }
 
   /** To be called when an entry of it has got another object. */
@@ -57,7 +65,7 @@ class Bucket<T> {
   }
 
   list(): readonly T[] {
-    this.#snapshot ??= Array.from(this.#entries, ({ object }) => object);
+    this.#snapshot ??= Array.from(this.#entries ?? (this.#only === undefined ? [] : [this.#only]), ({ object }) => object);
     return this.#snapshot;
   }
 }
