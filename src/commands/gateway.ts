@@ -3,16 +3,9 @@ import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
 import { HintSender } from '../gateway/agent-side/hint-sender.ts';
 import { webhooks } from '../gateway/agent-side/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
-import { gatewayIndexers } from '../gateway/lookup/cache.ts';
+import { gatewayCaches } from '../gateway/lookup/cache.ts';
 import { loadConnection } from '../kube/kubeconfig.ts';
-import { Reflector } from '../kube/reflector.ts';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
-import { apiKeys } from '../resources/api-key.ts';
-import { cachedConversation } from '../resources/cached-conversation.ts';
-import { conversations } from '../resources/conversation.ts';
-import { conversationQuotas } from '../resources/conversation-quota.ts';
-import { sandboxes } from '../resources/sandbox.ts';
-import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { gatewaySettings } from './gateway-settings.ts';
 import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';
 import { interrupted } from './interruption.ts';
@@ -34,18 +27,7 @@ export async function gateway(version: string): Promise<void> {
 
   const { client, transport } = connect(connection, runtime);
   stack.defer(() => transport.close());
-  const { conversations: conversationIndexers, sandboxes: sandboxIndexers, apiKeys: keyIndexers } = gatewayIndexers;
-  const caches = {
-    conversations: new Reflector({
-      ...{ client, namespace, ...runtime, resource: conversations },
-      transform: cachedConversation,
-      indexers: conversationIndexers,
-    }),
-    sandboxes: new Reflector({ client, namespace, ...runtime, resource: sandboxes, indexers: sandboxIndexers }),
-    templates: new Reflector({ client, namespace, ...runtime, resource: sandboxTemplates }),
-    quotas: new Reflector({ client, namespace, ...runtime, resource: conversationQuotas }),
-    apiKeys: new Reflector({ client, namespace, ...runtime, resource: apiKeys, indexers: keyIndexers }),
-  };
+  const caches = gatewayCaches({ client, namespace, ...runtime });
   for (const reflector of Object.values(caches)) {
     reflector.start();
     stack.defer(() => reflector.stop());

@@ -4,12 +4,16 @@ import { Reflector } from '../kube/reflector.ts';
 import type { Indexers } from '../kube/store.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import { cachedClaim, type CachedClaim } from '../resources/cached-claim.ts';
 import { cachedConversation, type CachedConversation } from '../resources/cached-conversation.ts';
+import { cachedObject } from '../resources/cached-object.ts';
+import { cachedPod, type CachedPod } from '../resources/cached-pod.ts';
+import { cachedSandbox } from '../resources/cached-sandbox.ts';
 import { conversations, type Conversation } from '../resources/conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
 import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../resources/core.ts';
 import { conversationIdOf } from '../resources/ids.ts';
-import type { KubeObject, ResourceDefinition } from '../resources/object.ts';
+import { Interner } from '../resources/interner.ts';
 import { managedBy, sandboxes, type Sandbox } from '../resources/sandbox.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 
@@ -32,8 +36,8 @@ export interface Caches {
   readonly sandboxes: Reflector<Sandbox>;
   readonly templates: Reflector<SandboxTemplate>;
   readonly quotas: Reflector<ConversationQuota>;
-  readonly pods: Reflector<Pod>;
-  readonly claims: Reflector<PersistentVolumeClaim>;
+  readonly pods: Reflector<Pod, CachedPod>;
+  readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
 }
 
 /** Conversations by `namespace/name` of the sandbox they are in. */
@@ -55,25 +59,30 @@ const sandboxIndexers: Indexers<Sandbox> = {
 
 /** The operator's caches, not started yet. */
 export function createCaches({ indexers: more, ...options }: CachesOptions): Caches {
-  const reflect = <T extends KubeObject>(
-    resource: ResourceDefinition<T>,
-    selection: { indexers?: Indexers<T>; labelSelector?: string } = {},
-  ) => new Reflector<T>({ ...options, resource, ...selection });
+  const interner = new Interner();
   const labelSelector = Object.entries(managedBy)
     .map(([key, value]) => `${key}=${value}`)
     .join(',');
   return {
     conversations: new Reflector({
-      ...options,
-      resource: conversations,
-      transform: cachedConversation,
+      ...{ ...options, resource: conversations, transform: (object: Conversation) => cachedConversation(object, interner) },
       indexers: { ...conversationIndexers, ...more?.conversations },
     }),
-    sandboxes: reflect(sandboxes, { indexers: { ...sandboxIndexers, ...more?.sandboxes } }),
-    templates: reflect(sandboxTemplates),
-    quotas: reflect(conversationQuotas),
-    pods: reflect(pods, { labelSelector }),
-    claims: reflect(persistentVolumeClaims, { labelSelector }),
+    sandboxes: new Reflector({
+      ...{ ...options, resource: sandboxes, transform: (object: Sandbox) => cachedSandbox(object, interner) },
+      indexers: { ...sandboxIndexers, ...more?.sandboxes },
+    }),
+    templates: new Reflector({
+      ...{ ...options, resource: sandboxTemplates, transform: (object: SandboxTemplate) => cachedObject(object, interner) },
+    }),
+    quotas: new Reflector({
+      ...{ ...options, resource: conversationQuotas, transform: (object: ConversationQuota) => cachedObject(object, interner) },
+    }),
+    pods: new Reflector({ ...options, labelSelector, resource: pods, transform: (object: Pod) => cachedPod(object, interner) }),
+    claims: new Reflector({
+      ...{ ...options, labelSelector, resource: persistentVolumeClaims },
+      transform: (object: PersistentVolumeClaim) => cachedClaim(object, interner),
+    }),
   };
 }
 

@@ -1,13 +1,24 @@
-import type { Conversation, ConversationSpec, ConversationStatus, LaterMessage, Message } from './conversation.ts';
+import {
+  isStartOver,
+  startStatusOf,
+  type Conversation,
+  type ConversationSpec,
+  type ConversationStatus,
+  type LaterMessage,
+  type Message,
+} from './conversation.ts';
 import { firstWords, maxReadLength } from './first-words.ts';
 import type { CustomObject } from './group.ts';
-import { ownAnnotations } from './own-annotations.ts';
+import { cachedMetadata } from './cached-metadata.ts';
+import { Interner } from './interner.ts';
+import type { CachedMetadata } from './object.ts';
 import { storedBytesOf } from './stored-size.ts';
 
 /** A message without its content. */
 export type CachedMessage = Omit<Message, 'content'>;
 export type CachedLaterMessage = Omit<LaterMessage, 'content'>;
 
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 type AgentSettings = NonNullable<ConversationSpec['agent']>;
 
 export interface CachedConversationSpec extends Omit<ConversationSpec, 'initialMessage' | 'messages' | 'agent'> {
@@ -21,49 +32,64 @@ export interface CachedConversationSpec extends Omit<ConversationSpec, 'initialM
  * depend on them. The reader of a text gets the object from the API server. Labels, finalizers and annotations of others are absent too.
  */
 export interface CachedConversation extends Omit<CustomObject<CachedConversationSpec, ConversationStatus>, 'metadata'> {
-  readonly metadata: CachedMetadata;
+  readonly metadata: CachedMetadata & Pick<Conversation['metadata'], 'namespace' | 'generation'>;
   /** What `storedBytesOf` says of the stored object. */
   readonly storedBytes: number;
   /** The beginning of the first message, for a title; empty where the message has no text. */
   readonly firstWords: string;
+  /** The steps of the start, which is over, are absent too, since they have printed something: up to some kilobytes. */
+  readonly lacksSteps: boolean;
 }
 
-type CachedMetadata = Pick<
-  Conversation['metadata'],
-  'name' | 'namespace' | 'uid' | 'resourceVersion' | 'generation' | 'creationTimestamp' | 'deletionTimestamp' | 'annotations'
->;
+/** Whether caches have this conversation without the steps of its start. */
+export const lacksStepsInCaches = (stored: Conversation): boolean =>
+  isStartOver(startStatusOf(stored)) && stored.status?.start?.steps?.some(({ output }) => output !== undefined) === true;
 
-/** The transform of every cache of conversations. */
-export function cachedConversation(stored: Conversation): CachedConversation {
-  const { apiVersion, kind, metadata, spec, status } = stored;
-  const { initialMessage, messages, agent, ...rest } = spec;
+/** The transform of every cache of conversations. Texts that many of them have share one place. */
+export function cachedConversation(stored: Conversation, interner = new Interner()): CachedConversation {
+  const { status } = stored;
+  interner.share(stored, 'apiVersion', 'kind');
+  const { apiVersion, kind } = stored;
+  const metadata = cachedMetadata(stored.metadata, interner);
+  const spec = cachedSpec(stored.spec, interner);
+  const storedBytes = storedBytesOf(stored);
+  const beginning = beginningOf(stored.spec.initialMessage);
+  // Literals of all fields: objects that are put together piece by piece take a quarter more memory.
+  if (status === undefined) return { apiVersion, kind, metadata, spec, storedBytes, firstWords: beginning, lacksSteps: false };
+  const lacksSteps = lacksStepsInCaches(stored);
   return {
     apiVersion,
     kind,
-    metadata: cachedMetadata(metadata),
-    spec: {
-      ...rest,
-      ...(initialMessage === undefined ? {} : { initialMessage: withoutContent(initialMessage) }),
-      ...(messages === undefined ? {} : { messages: messages.map(withoutContent) }),
-      ...(agent === undefined ? {} : { agent: withoutSuffix(agent) }),
-    },
-    ...(status === undefined ? {} : { status }),
-    storedBytes: storedBytesOf(stored),
-    firstWords: beginningOf(initialMessage),
+    metadata,
+    spec,
+    status: cachedStatus(status, lacksSteps, interner),
+    storedBytes,
+    firstWords: beginning,
+    lacksSteps,
   };
 }
 
-const withoutContent = <M extends Message>({ content: _content, ...message }: M): Omit<M, 'content'> => message;
+/** A copy as a whole, in which fields are replaced, for the same reason. */
+function cachedSpec(spec: ConversationSpec, interner: Interner): CachedConversationSpec {
+  interner.share(spec, 'owner', 'templateName');
+  const { initialMessage, messages, agent } = spec;
+  const cached: Mutable<CachedConversationSpec> = { ...spec };
+  if (initialMessage !== undefined) cached.initialMessage = withoutContent(initialMessage);
+  if (messages !== undefined) cached.messages = messages.map(laterWithoutContent);
+  if (agent?.systemMessageSuffix !== undefined) cached.agent = withoutSuffix(agent);
+  return cached;
+}
 
+const withoutContent = ({ role, run }: Message): CachedMessage => ({ role, run });
+const laterWithoutContent = ({ role, run, number, id }: LaterMessage): CachedLaterMessage => ({ role, run, number, id });
 const withoutSuffix = ({ systemMessageSuffix: _suffix, ...agent }: AgentSettings): Omit<AgentSettings, 'systemMessageSuffix'> => agent;
 
-function cachedMetadata(metadata: Conversation['metadata']): CachedMetadata {
-  const { name, namespace, uid, resourceVersion, generation, creationTimestamp, deletionTimestamp } = metadata;
-  return {
-    ...{ name, namespace, uid, resourceVersion, generation, creationTimestamp },
-    ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }),
-    ...ownAnnotations(metadata),
-  };
+function cachedStatus(status: ConversationStatus, lacksSteps: boolean, interner: Interner): ConversationStatus {
+  interner.share(status, 'executionDetail', 'sandboxStatusReason');
+  for (const transition of status.start?.transitions ?? []) interner.share(transition, 'status', 'time');
+  if (!lacksSteps || status.start === undefined) return status;
+  const { steps: _steps, ...start } = status.start;
+  return { ...status, start };
 }
 
 /** The copy is a string of its own: a slice would keep the whole text in memory. */

@@ -1,14 +1,17 @@
 import type { z } from 'zod';
-import { apiVersionOf, type KubeObject, type ObjectMeta, type ResourceDefinition } from './object.ts';
+import { apiVersionOf, type CachedMetadata, type KubeObject, type ResourceDefinition } from './object.ts';
 import { shapeOf } from './shape.ts';
 
 export const group = 'conversation-operator.dev';
 export const version = 'v1alpha1';
 export const apiVersion = apiVersionOf({ group, version });
 
-/** One of our kinds as TypeScript sees it. `status` is empty until a controller has looked at the object. */
+/**
+ * One of our kinds as TypeScript sees it, with the metadata that caches have too: an object of a cache and one of the API server have one
+ * type. `status` is empty until a controller has read the object.
+ */
 export interface CustomObject<Spec, Status> extends KubeObject {
-  readonly metadata: ObjectMeta & { readonly namespace: string; readonly generation: number };
+  readonly metadata: CachedMetadata & { readonly namespace: string; readonly generation: number };
   readonly spec: Spec;
   readonly status?: Status;
 }

@@ -12,6 +12,21 @@ export interface ObjectMeta extends Wire<Omit<V1ObjectMeta, 'name' | 'uid' | 're
   readonly creationTimestamp: string;
 }
 
+/** The metadata that caches hold, with the labels and annotations of this group alone: see `cachedMetadata`. */
+export type CachedMetadata = Pick<
+  ObjectMeta,
+  | 'name'
+  | 'namespace'
+  | 'uid'
+  | 'resourceVersion'
+  | 'generation'
+  | 'creationTimestamp'
+  | 'deletionTimestamp'
+  | 'labels'
+  | 'annotations'
+  | 'ownerReferences'
+>;
+
 export interface KubeObject {
   readonly apiVersion: string;
   readonly kind: string;

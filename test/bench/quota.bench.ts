@@ -14,6 +14,7 @@ import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resourc
 import type { Pod } from '../../src/resources/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
+import type { ObjectMeta } from '../../src/resources/object.ts';
 import { resumeRequestedAnnotation, SandboxCondition, slotTaken, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
 import { percentile, report } from './figure.ts';
 import { sandboxText } from './sandbox-text.ts';
@@ -41,7 +42,7 @@ function* numbers(count: number): Generator<number, void, undefined> {
 /** Ten of each owner: five run, three were paused by the quota, two by their owner. */
 function aSandbox(index: number): Sandbox {
   const object = JSON.parse(sandboxText(index, index + 1)) as Sandbox;
-  const { managedFields: _fields, ...metadata } = object.metadata;
+  const { managedFields: _fields, ...metadata } = object.metadata as Sandbox['metadata'] & Pick<ObjectMeta, 'managedFields'>;
   const place = Math.floor(index / ownerCount);
   const runs = place < activePerOwner;
   const time = timeOf(pick(86_400));
@@ -71,7 +72,7 @@ function aConversation({ metadata, spec }: Sandbox, index: number): CachedConver
     kind: 'Conversation',
     metadata: { ...metadata, name: made?.name ?? '', uid: made?.uid ?? '', resourceVersion: String(index + 1) },
     spec: { owner: spec.owner, templateName: 'default' },
-    ...{ storedBytes: 500, firstWords: '' },
+    ...{ storedBytes: 500, firstWords: '', lacksSteps: false },
     status: {
       start: { status: 'READY', transitions: [] },
       sandboxName: metadata.name,

@@ -6,7 +6,7 @@ import { Controller } from '../../src/kube/controller.ts';
 import { HttpKubeClient } from '../../src/kube/http-client.ts';
 import type { Transport } from '../../src/kube/transport.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
-import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
+import type { KubeObject, ObjectMeta, ResourceDefinition } from '../../src/resources/object.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import { heapBytes, percentile, report } from './figure.ts';
 import { sandboxText } from './sandbox-text.ts';
@@ -82,7 +82,7 @@ function chunksOf(events: readonly string[]): readonly Uint8Array[] {
 function parsedEvents(events: readonly string[]): readonly WatchEvent<Sandbox>[] {
   return events.map((text) => {
     const { type, object } = JSON.parse(text) as { type: 'MODIFIED'; object: Sandbox };
-    const { managedFields, ...metadata } = object.metadata;
+    const { managedFields, ...metadata } = object.metadata as Sandbox['metadata'] & Pick<ObjectMeta, 'managedFields'>;
     return { type, object: { ...object, metadata } };
   });
 }

@@ -64,7 +64,7 @@ export class Retention {
     const { cluster } = this.#options;
     if (this.settings === undefined) return [];
     const template = { metadata: { name: 'default' }, spec: { retention: this.settings } } as unknown as SandboxTemplate;
-    const cached = cluster.conversations.map(cachedConversation);
+    const cached = cluster.conversations.map((conversation) => cachedConversation(conversation));
     const ofConversations = cached.filter((conversation) => {
       const sandbox = cluster.sandboxes.find(({ metadata }) => metadata.uid === conversation.status?.sandboxUID);
       return countdownOfConversation({ nowMs: this.#options.scheduler.now(), conversation, sandbox, template }) !== undefined;

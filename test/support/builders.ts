@@ -109,7 +109,7 @@ export const aClaim = (sandbox: Sandbox): PersistentVolumeClaim => ({
 export function aConversation(wish: ConversationWish = {}): Conversation & CachedConversation {
   const stored = aStoredConversation(wish);
   const { storedBytes, firstWords } = cachedConversation(stored);
-  return { ...stored, storedBytes, firstWords };
+  return { ...stored, storedBytes, firstWords, lacksSteps: false };
 }
 
 export interface ConversationWish {

@@ -8,7 +8,9 @@ import { IndexedStore } from '../../src/kube/store.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
+import { cachedSandbox } from '../../src/resources/cached-sandbox.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
+import { Interner } from '../../src/resources/interner.ts';
 import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
@@ -22,6 +24,7 @@ export class ConversationScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock(noonMs);
   readonly events: EventDetails[] = [];
+  readonly #interner = new Interner();
   readonly #stores = {
     conversations: new IndexedStore<CachedConversation>(conversationIndexers),
     sandboxes: new IndexedStore<Sandbox>(),
@@ -62,8 +65,8 @@ export class ConversationScene {
   }
 
   async refresh(): Promise<void> {
-    await this.#fill(conversations, this.#stores.conversations, cachedConversation);
-    await this.#fill(sandboxes, this.#stores.sandboxes, (sandbox) => sandbox);
+    await this.#fill(conversations, this.#stores.conversations, (conversation) => cachedConversation(conversation, this.#interner));
+    await this.#fill(sandboxes, this.#stores.sandboxes, (sandbox) => cachedSandbox(sandbox, this.#interner));
   }
 
   async #fill<S extends KubeObject, T extends KubeObject>(

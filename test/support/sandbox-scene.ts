@@ -5,7 +5,11 @@ import { SandboxReconciler, type SandboxReconcilerOptions } from '../../src/cont
 import type { EventDetails } from '../../src/kube/events.ts';
 import { IndexedStore } from '../../src/kube/store.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
-import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../src/resources/core.ts';
+import { cachedClaim, type CachedClaim } from '../../src/resources/cached-claim.ts';
+import { cachedPod, type CachedPod } from '../../src/resources/cached-pod.ts';
+import { cachedSandbox } from '../../src/resources/cached-sandbox.ts';
+import { persistentVolumeClaims, pods, type Pod } from '../../src/resources/core.ts';
+import { Interner } from '../../src/resources/interner.ts';
 import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
@@ -20,10 +24,11 @@ export class SandboxScene {
   readonly client = new FakeKubeClient();
   readonly clock = new VirtualClock(noonMs);
   readonly events: EventDetails[] = [];
+  readonly #interner = new Interner();
   readonly #stores = {
     sandboxes: new IndexedStore<Sandbox>(),
-    pods: new IndexedStore<Pod>(),
-    claims: new IndexedStore<PersistentVolumeClaim>(),
+    pods: new IndexedStore<CachedPod>(),
+    claims: new IndexedStore<CachedClaim>(),
     templates: new IndexedStore<SandboxTemplate>(),
   };
   readonly #reconciler: SandboxReconciler;
@@ -62,10 +67,10 @@ export class SandboxScene {
 
   /** Reconciles once and returns when the controller asks to be called again, with the phase and the reason afterwards. */
   async reconcile(): Promise<{ readonly requeueAfterMs: number | undefined; readonly phase: string; readonly reason: string }> {
-    await this.#refresh(sandboxes, this.#stores.sandboxes);
-    await this.#refresh(pods, this.#stores.pods);
+    await this.#refresh(sandboxes, this.#stores.sandboxes, (sandbox) => cachedSandbox(sandbox, this.#interner));
+    await this.#refresh(pods, this.#stores.pods, (pod) => cachedPod(pod, this.#interner));
     if (this.#stalePod !== undefined) this.#stores.pods.set(this.#stalePod);
-    await this.#refresh(persistentVolumeClaims, this.#stores.claims);
+    await this.#refresh(persistentVolumeClaims, this.#stores.claims, (claim) => cachedClaim(claim, this.#interner));
     return this.reconcileBehind();
   }
 
@@ -81,8 +86,12 @@ export class SandboxScene {
     return this.#reconciler.refresh({ namespace: 'default', name: 'sbx-1' }, new AbortController().signal);
   }
 
-  async #refresh<T extends KubeObject>(resource: ResourceDefinition<T>, store: IndexedStore<T>): Promise<void> {
+  async #refresh<S extends KubeObject, T extends KubeObject>(
+    resource: ResourceDefinition<S>,
+    store: IndexedStore<T>,
+    transform: (object: S) => T,
+  ): Promise<void> {
     for (const { metadata } of store.list()) store.delete(metadata.namespace ?? '', metadata.name);
-    for (const object of (await this.client.list(resource)).items) store.set(object);
+    for (const object of (await this.client.listMapped(resource, transform)).items) store.set(object);
   }
 }

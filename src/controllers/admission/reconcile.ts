@@ -9,6 +9,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations as conversationKind } from '../../resources/conversation.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import { pods, type Pod } from '../../resources/core.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
@@ -31,7 +32,7 @@ export interface AdmissionReconcilerOptions {
     readonly conversations: Store<CachedConversation>;
     readonly templates: Store<SandboxTemplate>;
     readonly quotas: Store<ConversationQuota>;
-    readonly pods: Store<Pod>;
+    readonly pods: Store<CachedPod>;
   };
   readonly podCreations: PodCreations;
   readonly events: Pick<EventRecorder, 'record'>;
@@ -100,12 +101,12 @@ export class AdmissionReconciler {
     const { client, namespace, stores } = this.#options;
     const scope = { ...(namespace === undefined ? {} : { namespace }), ...(signal === undefined ? {} : { signal }) };
     const quotas = await client.list(conversationQuotas, scope);
-    const present = await client.list(sandboxes, scope);
+    const present = await client.listMapped(sandboxes, (sandbox) => this.#cachedOr(sandbox), scope);
     const labelSelector = Object.entries(managedBy)
       .map(([key, value]) => `${key}=${value}`)
       .join(',');
     // After the sandboxes: a pod whose sandbox is not among them has lost it, since nobody creates any now.
-    const left = await client.list(pods, { ...scope, labelSelector });
+    const left = await client.listMapped(pods, ({ metadata }) => ({ metadata }), { ...scope, labelSelector });
     for (const quota of quotas.items) {
       if (conversationQuotas.accepts?.(quota) === false) continue;
       this.#index.observeQuota(quota);
@@ -113,7 +114,6 @@ export class AdmissionReconciler {
         this.#unseen.set(quota.metadata.uid, quota);
     }
     for (const sandbox of present.items) {
-      if (sandboxes.accepts?.(sandbox) === false) continue;
       this.#index.observe(sandbox);
       if (stores.sandboxes.get(sandbox.metadata.namespace, sandbox.metadata.name)?.metadata.uid !== sandbox.metadata.uid)
         this.#unseen.set(sandbox.metadata.uid, sandbox);
@@ -122,7 +122,15 @@ export class AdmissionReconciler {
     for (const name of this.#index.namespaces) this.#rulesChanged(name);
   }
 
-  #seedPod(pod: Pod): void {
+  /** The cache's copy of the same version, so that there are not two of each sandbox in memory. Undefined for an unknown schema. */
+  #cachedOr(sandbox: Sandbox): Sandbox | undefined {
+    if (sandboxes.accepts?.(sandbox) === false) return undefined;
+    const { namespace, name, uid, resourceVersion } = sandbox.metadata;
+    const cached = this.#options.stores.sandboxes.get(namespace, name);
+    return cached?.metadata.uid === uid && cached.metadata.resourceVersion === resourceVersion ? cached : sandbox;
+  }
+
+  #seedPod(pod: Pick<Pod, 'metadata'>): void {
     const { namespace = '', name, annotations, ownerReferences } = pod.metadata;
     const owner = ownerReferences?.find(({ kind }) => kind === sandboxes.kind);
     if (owner === undefined) return;
@@ -181,7 +189,7 @@ export class AdmissionReconciler {
     this.#rulesChanged(quota.metadata.namespace);
   }
 
-  podGone({ metadata: { namespace = '' } }: Pod): void {
+  podGone({ metadata: { namespace = '' } }: CachedPod): void {
     if (this.#index.leftovers(namespace).length > 0) this.#enqueue(namespace);
   }
 

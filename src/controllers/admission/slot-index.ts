@@ -98,7 +98,11 @@ export class SlotIndex {
   observe(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
     const known = this.#known.get(uid);
-    if (known !== undefined && !isNewerVersion(sandbox, known.sandbox)) return;
+    if (known !== undefined && !isNewerVersion(sandbox, known.sandbox)) {
+      // The copy of the cache takes the place of an answer's: one of them is enough.
+      if (known.unsettled !== undefined || known.sandbox.metadata.resourceVersion !== sandbox.metadata.resourceVersion) return;
+      if (known.sandbox === sandbox) return;
+    }
     this.#known.set(uid, { sandbox });
     this.#namespaceOf(sandbox).unsettled.delete(uid);
     this.reclassify(uid);

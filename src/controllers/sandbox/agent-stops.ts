@@ -4,7 +4,8 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { pods, type Pod } from '../../resources/core.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import { pods } from '../../resources/core.ts';
 import { hasStopToFinish, sandboxes, shouldRun, viewOfSandbox } from '../../resources/sandbox.ts';
 import { abortedAfter } from '../aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';
@@ -67,7 +68,7 @@ export class AgentStops {
   }
 
   /** Interrupts the agent's runs, waits until they stand, then deletes the pod; an agent that hangs is not waited for beyond the bound. */
-  async stop(scope: Scope, pod: Pod, podIP: string | undefined, signal: AbortSignal): Promise<Outcome> {
+  async stop(scope: Scope, pod: CachedPod, podIP: string | undefined, signal: AbortSignal): Promise<Outcome> {
     const { client, keys } = this.#options;
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);

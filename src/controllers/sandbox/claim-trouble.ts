@@ -1,4 +1,5 @@
-import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { isOwnedBy } from '../../resources/object.ts';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { Patience, TroubleCode, type Trouble } from './trouble.ts';
@@ -12,7 +13,7 @@ export type ClaimTitle =
   /** Somebody else's: never taken, however long the sandbox waits. */
   | 'foreign';
 
-export function titleTo(claim: PersistentVolumeClaim, sandbox: Sandbox): ClaimTitle {
+export function titleTo(claim: CachedClaim, sandbox: Sandbox): ClaimTitle {
   const { deletionTimestamp, ownerReferences = [], annotations } = claim.metadata;
   if (deletionTimestamp !== undefined) return 'going';
   if (isOwnedBy(claim, sandbox)) return 'own';
@@ -30,7 +31,7 @@ export const volumeNameTaken = (name: string): Trouble => ({
 export const bindingMs = 20_000;
 
 /** What is wrong with the claim of a sandbox whose pod does not run. */
-export function claimTrouble(claim: PersistentVolumeClaim, pod: Pod, now: number): Trouble | undefined {
+export function claimTrouble(claim: CachedClaim, pod: CachedPod, now: number): Trouble | undefined {
   const { phase } = claim.status ?? {};
   if (phase === 'Lost') {
     const message = 'Its volume does not exist any more.';
@@ -44,7 +45,7 @@ export function claimTrouble(claim: PersistentVolumeClaim, pod: Pod, now: number
 }
 
 /** Says what may be missing: that a class does not exist is known only to those who may read classes. */
-export function volumeNotBound({ spec }: PersistentVolumeClaim): Trouble {
+export function volumeNotBound({ spec }: CachedClaim): Trouble {
   const { storageClassName } = spec ?? {};
   const why =
     storageClassName === undefined || storageClassName === ''

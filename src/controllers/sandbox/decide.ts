@@ -1,4 +1,5 @@
-import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { isOwnedBy } from '../../resources/object.ts';
 import { findCondition, isTrue } from '../../resources/conditions.ts';
 import {
@@ -27,8 +28,8 @@ export const SandboxFailure = {
 export interface ObservedSandbox {
   readonly sandbox: Sandbox;
   readonly template: SandboxTemplate | undefined;
-  readonly claim: PersistentVolumeClaim | undefined;
-  readonly pod: Pod | undefined;
+  readonly claim: CachedClaim | undefined;
+  readonly pod: CachedPod | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
   /** Milliseconds since `status.startingSince`, whatever clocks say; 0 without one. */
@@ -53,14 +54,20 @@ export type SandboxStep =
       readonly isDisrupted?: boolean;
     }
   /** A pod that has ended, or was lost, gives way to a new one on the same volume. */
-  | { readonly kind: 'replace-pod'; readonly pod: Pod; readonly reason: string; readonly message: string; readonly isDisrupted?: boolean }
+  | {
+      readonly kind: 'replace-pod';
+      readonly pod: CachedPod;
+      readonly reason: string;
+      readonly message: string;
+      readonly isDisrupted?: boolean;
+    }
   /** Ask the agent to stop, then delete the pod. `podIP` is absent when no agent can be running. */
-  | { readonly kind: 'stop-agent'; readonly pod: Pod; readonly podIP: string | undefined }
+  | { readonly kind: 'stop-agent'; readonly pod: CachedPod; readonly podIP: string | undefined }
   | { readonly kind: 'stopped' }
   /** Failed, and asked for since: it may try again. */
   | { readonly kind: 'recover' }
   /** The first start has failed: nothing is on the volume that anybody could want. */
-  | { readonly kind: 'delete-claim'; readonly claim: PersistentVolumeClaim }
+  | { readonly kind: 'delete-claim'; readonly claim: CachedClaim }
   | { readonly kind: 'fail'; readonly code: string; readonly message: string };
 
 type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
@@ -70,9 +77,9 @@ const templateGraceMs = 5_000;
 const defaultStartDeadlineMs = 5 * 60_000;
 
 /** Whether a pod has come to an end, and no container of it runs again. */
-export const hasEnded = ({ status }: Pod): boolean => status?.phase === 'Failed' || status?.phase === 'Succeeded';
+export const hasEnded = ({ status }: CachedPod): boolean => status?.phase === 'Failed' || status?.phase === 'Succeeded';
 
-const agentStatusOf = (pod: Pod) => {
+const agentStatusOf = (pod: CachedPod) => {
   const name = agentContainerOfPod(pod)?.name;
   const statuses = pod.status?.containerStatuses ?? [];
   return statuses.find((status) => status.name === name) ?? statuses[0];
@@ -88,17 +95,17 @@ const nextLook = (...inMs: readonly number[]): { readonly requeueAfterMs?: numbe
 };
 
 /** Whether the agent that is lost with its pod was in it until now: one whose container had crashed before was lost by that. */
-function isAgentIn(pod: Pod, { status }: Sandbox): boolean {
+function isAgentIn(pod: CachedPod, { status }: Sandbox): boolean {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const container = agentStatusOf(pod)?.containerID ?? status?.lastContainerID;
   return (ready?.status === 'True' || ready?.reason === SandboxReason.agentSilent) && container === status?.lastContainerID;
 }
 
-const disruption = (isDisruption: boolean, pod: Pod, sandbox: Sandbox): { readonly isDisrupted?: boolean } =>
+const disruption = (isDisruption: boolean, pod: CachedPod, sandbox: Sandbox): { readonly isDisrupted?: boolean } =>
   isDisruption && isAgentIn(pod, sandbox) ? { isDisrupted: true } : {};
 
 /** A pod that goes, while the sandbox is meant to run. Until it has gone there can be no other one. */
-function decideEnding({ sandbox, now }: ObservedSandbox, pod: Pod, deletionTimestamp: string): WaitStep {
+function decideEnding({ sandbox, now }: ObservedSandbox, pod: CachedPod, deletionTimestamp: string): WaitStep {
   const { phase, reason: told } = viewOfSandbox(sandbox);
   const unendedInMs = Date.parse(deletionTimestamp) + unendedMs - now;
   if (unendedInMs <= 0) {
@@ -205,7 +212,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
 }
 
 /** Of a pod that no status says anything bad about. */
-function unreadyBecause(pod: Pod | undefined): string {
+function unreadyBecause(pod: CachedPod | undefined): string {
   if (pod?.status?.conditions?.some(({ type, status }) => type === 'PodReadyToStartContainers' && status === 'False') !== true) return '';
   return ': its node could not set up its volumes or its network';
 }

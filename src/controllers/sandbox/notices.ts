@@ -1,5 +1,5 @@
 import type { EventDetails } from '../../kube/events.ts';
-import type { PersistentVolumeClaim } from '../../resources/core.ts';
+import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { isOwnedBy } from '../../resources/object.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { TroubleCode, isTroubleCode } from './trouble.ts';
@@ -12,7 +12,7 @@ export function noticeOfVolume({ status }: Sandbox): EventDetails | undefined {
 }
 
 /** What to tell of a sandbox whose pod has just been created on this claim. */
-export function noticeOfPod(sandbox: Sandbox, claim: PersistentVolumeClaim | undefined): EventDetails | undefined {
+export function noticeOfPod(sandbox: Sandbox, claim: CachedClaim | undefined): EventDetails | undefined {
   // It went so fast that nobody saw it going.
   if (viewOfSandbox(sandbox).phase === 'RUNNING') {
     return { type: 'Warning', reason: SandboxReason.podLost, message: 'Its pod is gone; it gets a new one on the same volume.' };

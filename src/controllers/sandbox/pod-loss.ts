@@ -1,5 +1,5 @@
 import { SandboxReason } from '../../resources/sandbox.ts';
-import type { Pod } from '../../resources/core.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
 import { TroubleCode } from './trouble.ts';
 
 /** Why a pod went, or goes, that was still wanted. */
@@ -22,7 +22,7 @@ const lostNode = (message: string): PodLoss => ({ code: TroubleCode.nodeLost, me
 const shutDown = lostNode('Its node was shut down.');
 
 /** Of the condition DisruptionTarget, by its reason; an eviction says who asked for it in its message alone. */
-function disruptionOf({ status }: Pod): PodLoss | undefined {
+function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   const disrupted = status?.conditions?.find(({ type, status: holds }) => type === 'DisruptionTarget' && holds === 'True');
   switch (disrupted?.reason) {
     case 'EvictionByEvictionAPI':
@@ -42,7 +42,7 @@ function disruptionOf({ status }: Pod): PodLoss | undefined {
 }
 
 /** Of a pod's own status, in a kubelet's words. */
-function endOf({ status }: Pod): PodLoss | undefined {
+function endOf({ status }: CachedPod): PodLoss | undefined {
   const { reason, message = '' } = status ?? {};
   switch (reason) {
     case 'Evicted':
@@ -62,7 +62,7 @@ function endOf({ status }: Pod): PodLoss | undefined {
 }
 
 /** What is known of the reason when a pod has ended, or is being deleted by somebody else. Reasons of a kubelet are words, not sentences. */
-export function podLoss(pod: Pod): PodLoss {
+export function podLoss(pod: CachedPod): PodLoss {
   const known = disruptionOf(pod) ?? endOf(pod);
   if (known !== undefined) return known;
   const reason = /^[A-Za-z-]{1,64}$/.exec(pod.status?.reason ?? '')?.[0];

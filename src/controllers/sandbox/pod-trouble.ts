@@ -1,5 +1,5 @@
 import type { V1ContainerStatus } from '@kubernetes/client-node';
-import type { Pod } from '../../resources/core.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { Wire } from '../../resources/object.ts';
 import { Patience, TroubleCode, type Trouble } from './trouble.ts';
 
@@ -93,7 +93,7 @@ function crashTrouble({ name, restartCount, state, lastState }: ContainerStatus,
   }
 }
 
-function schedulingTrouble({ status, metadata }: Pod): Trouble | undefined {
+function schedulingTrouble({ status, metadata }: CachedPod): Trouble | undefined {
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status !== 'False' || metadata.deletionTimestamp !== undefined) return undefined;
   const said = scheduled.message ?? '';
@@ -113,7 +113,7 @@ function schedulingTrouble({ status, metadata }: Pod): Trouble | undefined {
  * The node controller takes the pods of a node that does not answer for unready, and changes nothing else of them; a kubelet
  * would say which containers are not, or which gate.
  */
-export function isOnLostNode({ spec, status }: Pod): boolean {
+export function isOnLostNode({ spec, status }: CachedPod): boolean {
   const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;
   return (spec?.readinessGates ?? []).length === 0 && statusOf('Ready') === 'False' && statusOf('ContainersReady') === 'True';
 }
@@ -121,7 +121,7 @@ export function isOnLostNode({ spec, status }: Pod): boolean {
 export const nodeLost = (message: string): Trouble => ({ code: TroubleCode.nodeLost, message, patience: Patience.untilDeadline });
 
 /** Why a pod does not come up, or undefined when nothing speaks against waiting. */
-export function podTrouble(pod: Pod): Trouble | undefined {
+export function podTrouble(pod: CachedPod): Trouble | undefined {
   // It has ended, and says itself why: how its containers fared before does not matter.
   if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
   if (isOnLostNode(pod)) return nodeLost('Its node does not answer; it goes on when the node is back, or is replaced.');
@@ -138,7 +138,7 @@ export function podTrouble(pod: Pod): Trouble | undefined {
 }
 
 /** What the container that crashes has printed last, as far as its kubelet keeps it (`terminationMessagePolicy`); undefined for nothing. */
-export function lastOutputOf({ status }: Pod): string | undefined {
+export function lastOutputOf({ status }: CachedPod): string | undefined {
   const crashed = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
     ({ restartCount, state, lastState }) => (restartCount === 0 ? [] : (state?.terminated ?? lastState?.terminated ?? [])),
   );

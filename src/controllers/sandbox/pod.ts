@@ -1,5 +1,6 @@
 import type { V1Container } from '@kubernetes/client-node';
 import { agentKindOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts';
+import type { CachedContainer, CachedPod } from '../../resources/cached-pod.ts';
 import { pods, type Pod } from '../../resources/core.ts';
 import { group } from '../../resources/group.ts';
 import { apiVersionOf, ownerReferenceTo, type NewObject, type Wire } from '../../resources/object.ts';
@@ -91,16 +92,16 @@ export function buildPod(sandbox: Sandbox, template: SandboxTemplate, bootstrapK
   };
 }
 
-const agentPortIn = ({ ports }: Container): number | undefined => ports?.find(({ name }) => name === agentPortName)?.containerPort;
+const agentPortIn = ({ ports }: CachedContainer): number | undefined => ports?.find(({ name }) => name === agentPortName)?.containerPort;
 
 /** The container that a pod was made with for its agent. A later edit of the template changes nothing about it. */
-export const agentContainerOfPod = ({ spec }: Pod): Container | undefined =>
+export const agentContainerOfPod = ({ spec }: CachedPod): CachedContainer | undefined =>
   spec?.containers.find((container) => agentPortIn(container) !== undefined) ??
   spec?.containers.find(({ name }) => name === 'agent') ??
   spec?.containers[0];
 
 /** The port that a pod was made with for its agent; undefined for a pod that declares none. */
-export function agentPortOfPod(pod: Pod): number | undefined {
+export function agentPortOfPod(pod: CachedPod): number | undefined {
   const container = agentContainerOfPod(pod);
   return container === undefined ? undefined : agentPortIn(container);
 }

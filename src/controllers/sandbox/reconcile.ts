@@ -12,7 +12,9 @@ import type { EventRecorder } from '../../kube/events.ts';
 import { NewestStore } from '../../kube/newest-store.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { persistentVolumeClaims, pods, type PersistentVolumeClaim, type Pod } from '../../resources/core.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedClaim } from '../../resources/cached-claim.ts';
+import { persistentVolumeClaims, pods } from '../../resources/core.ts';
 import { isOwnedBy } from '../../resources/object.ts';
 import { hasRun, hasStopToFinish, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -38,8 +40,8 @@ export interface SandboxReconcilerOptions {
   readonly stores: {
     readonly sandboxes: Store<Sandbox>;
     readonly templates: Store<SandboxTemplate>;
-    readonly pods: Store<Pod>;
-    readonly claims: Store<PersistentVolumeClaim>;
+    readonly pods: Store<CachedPod>;
+    readonly claims: Store<CachedClaim>;
   };
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;

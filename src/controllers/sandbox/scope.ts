@@ -1,5 +1,6 @@
 import { agentPortOf } from '../../agent/kinds.ts';
-import type { PersistentVolumeClaim, Pod } from '../../resources/core.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { shouldRun, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { WaitingFor } from './name-in-use.ts';
@@ -12,8 +13,8 @@ export interface Scope {
   /** That it may have a pod has been stored, or seen to be stored, in this reconcile. */
   reserved: boolean;
   readonly template: SandboxTemplate | undefined;
-  claim: PersistentVolumeClaim | undefined;
-  pod: Pod | undefined;
+  claim: CachedClaim | undefined;
+  pod: CachedPod | undefined;
   /** The cache does not have the pod, so maybe no watch will tell when it goes. */
   uncached?: boolean;
 }

@@ -1,13 +1,21 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
-import type { Reflector } from '../../kube/reflector.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../kube/clock.ts';
+import { Reflector } from '../../kube/reflector.ts';
 import type { Indexers } from '../../kube/store.ts';
-import type { ApiKey } from '../../resources/api-key.ts';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { ConversationQuota } from '../../resources/conversation-quota.ts';
+import type { Logger } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
+import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import { cachedObject } from '../../resources/cached-object.ts';
+import { cachedSandbox } from '../../resources/cached-sandbox.ts';
+import { conversations, type Conversation } from '../../resources/conversation.ts';
+import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
+import { Interner } from '../../resources/interner.ts';
 import type { KubeObject } from '../../resources/object.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 
 /** As much of a reflector as the gateway needs. */
 export type Cache<T extends KubeObject> = Pick<Reflector<KubeObject, T>, 'store' | 'addHandler' | 'hasSynced'>;
@@ -27,7 +35,12 @@ export const inNamespace = (namespace: string | undefined, value: string): strin
 export const gatewayIndexers = {
   conversations: {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
-    restId: (conversation) => [inNamespace(conversation.metadata.namespace, conversationIdOf(conversation))],
+    // Of those whose name is not their id already.
+    restId: (conversation) => {
+      const { namespace, name } = conversation.metadata;
+      const id = conversationIdOf(conversation);
+      return id === name ? [] : [inNamespace(namespace, id)];
+    },
     sandboxName: ({ metadata, status }) => (status?.sandboxName === undefined ? [] : [inNamespace(metadata.namespace, status.sandboxName)]),
     parent: ({ metadata, spec }) => (spec.parent === undefined ? [] : [inNamespace(metadata.namespace, spec.parent)]),
   },
@@ -45,3 +58,38 @@ export const gatewayIndexers = {
   readonly sandboxes: Indexers<Sandbox>;
   readonly apiKeys: Indexers<ApiKey>;
 };
+
+export interface GatewayCachesOptions {
+  readonly client: KubeClient;
+  readonly namespace: string;
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics?: Metrics;
+}
+
+/** The caches of a gateway, not started yet. */
+export function gatewayCaches(options: GatewayCachesOptions) {
+  const interner = new Interner();
+  return {
+    conversations: new Reflector({
+      ...{ ...options, resource: conversations, transform: (object: Conversation) => cachedConversation(object, interner) },
+      indexers: gatewayIndexers.conversations,
+    }),
+    sandboxes: new Reflector({
+      ...{ ...options, resource: sandboxes, transform: (object: Sandbox) => cachedSandbox(object, interner) },
+      indexers: gatewayIndexers.sandboxes,
+    }),
+    templates: new Reflector({
+      ...{ ...options, resource: sandboxTemplates, transform: (object: SandboxTemplate) => cachedObject(object, interner) },
+    }),
+    quotas: new Reflector({
+      ...{ ...options, resource: conversationQuotas, transform: (object: ConversationQuota) => cachedObject(object, interner) },
+    }),
+    apiKeys: new Reflector({
+      ...{ ...options, resource: apiKeys, transform: (object: ApiKey) => cachedObject(object, interner) },
+      indexers: gatewayIndexers.apiKeys,
+    }),
+  };
+}

@@ -50,9 +50,10 @@ export class Records {
   }
 
   conversation(owner: string, id: string): Promise<CachedConversation | undefined> {
-    const cached = this.#caches.conversations.store
-      .byIndex('restId', inNamespace(this.#namespace, id))
-      .find((candidate) => isOwnedBy(candidate, owner));
+    const { store } = this.#caches.conversations;
+    const named = store.get(this.#namespace, id);
+    const candidates = [...(named === undefined ? [] : [named]), ...store.byIndex('restId', inNamespace(this.#namespace, id))];
+    const cached = candidates.find((candidate) => isOwnedBy(candidate, owner));
     return this.#own(owner, cached, () => this.#conversationNow(id));
   }
 

@@ -1,8 +1,7 @@
 import type { KubeClient } from '../../kube/client.ts';
 import type { Clock } from '../../kube/clock.ts';
-import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { lacksStepsInCaches, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
-import type { KubeObject } from '../../resources/object.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { Shares } from '../../kube/shares.ts';
 import { startTextsOf, type StartTexts } from '../views/start-request.ts';
@@ -28,12 +27,14 @@ const overloaded = () =>
     headers: { 'retry-after': '1' },
   });
 
-/** Of one version of the spec: the texts are immutable, but that is a rule of the CRD and not of the key. */
-const keyOf = ({ metadata }: KubeObject): string => `${metadata.uid}/${metadata.generation ?? 0}`;
+/** Of one version of the spec: the texts are immutable, but that is a rule of the CRD and not of the key. The steps come when they are over. */
+const keyOf = ({ metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>, lacksSteps: boolean): string =>
+  `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
 
 /** A character takes two bytes in memory at most. */
-const bytesOf = ({ message, systemMessageSuffix = '' }: StartTexts): number => {
-  const texts = message?.content.flatMap(({ text = '', imageUrls = [] }) => [text, ...imageUrls]) ?? [];
+const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): number => {
+  const said = message?.content.flatMap(({ text = '', imageUrls = [] }) => [text, ...imageUrls]) ?? [];
+  const texts = [...said, ...steps.map(({ output = '' }) => output)];
   return texts.reduce((sum, { length }) => sum + 2 * length, 2 * systemMessageSuffix.length);
 };
 
@@ -54,7 +55,7 @@ export class StartTextReader {
 
   /** Undefined where the conversation does not exist any more. Throws what a read throws, and `overloaded`. */
   of(conversation: CachedConversation): Promise<StartTexts | undefined> {
-    const key = keyOf(conversation);
+    const key = keyOf(conversation, conversation.lacksSteps);
     const known = this.#known.get(key);
     if (known !== undefined) return Promise.resolve(known);
     const underWay = this.#reading.get(key);
@@ -67,7 +68,7 @@ export class StartTextReader {
   /** Remembers the texts of an object that is at hand. */
   keep(stored: Conversation): StartTexts {
     const texts = startTextsOf(stored);
-    this.#known.set(stored.spec.owner, keyOf(stored), texts, bytesOf(texts) + entryBytes);
+    this.#known.set(stored.spec.owner, keyOf(stored, lacksStepsInCaches(stored)), texts, bytesOf(texts) + entryBytes);
     return texts;
   }
 

@@ -12,7 +12,7 @@ const whiteSpaceMs = 15_000;
 /** Delay before the texts of an element are read again. */
 const rereadMs = 1_000;
 
-const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined };
+const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
 /**
  * Writes a start as a JSON array, one element for each status it has had or will have, until READY or ERROR. What happens in

@@ -4,21 +4,9 @@ import { listText, pageFrame, plainFrame, sendList, type ListFrame } from '../ap
 import type { Answer } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { ByteCache } from '../lookup/byte-cache.ts';
 import { Shares } from '../../kube/shares.ts';
-import { isSameAccess, type AgentAccess } from '../views/exposure.ts';
 import { startTaskRecord } from '../views/start-task.ts';
 
-interface MadeTask {
-  readonly conversation: CachedConversation;
-  readonly access: AgentAccess | undefined;
-  readonly text: string;
-}
-
-/** Longer texts, of starts with long messages, are made each time. */
-const maxRememberedLength = 8192;
-const mebibyte = 1_048_576;
-const remembered = { maxBytes: 8 * mebibyte, maxOwnerBytes: 4 * mebibyte } as const;
 /** Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task. */
 const maxGatheredBytes = 262_144;
 /** Maximum reads ahead of what is sent or gathered, for each answer. */
@@ -35,7 +23,6 @@ const overloaded = () =>
 /** Start tasks as JSON. What their clients have sent with them is read where it is needed. */
 export class TaskTexts {
   readonly #services: Services;
-  readonly #made = new ByteCache<MadeTask>(remembered);
   readonly #large: Shares;
 
   constructor(services: Services) {
@@ -83,15 +70,10 @@ export class TaskTexts {
 
   async #text(conversation: CachedConversation): Promise<string | undefined> {
     const { records, exposure, startTexts } = this.#services;
-    const access = exposure.accessTo(records.sandboxNamed(conversation.status?.sandboxName));
-    const { uid } = conversation.metadata;
-    const known = this.#made.get(uid);
-    if (known?.conversation === conversation && isSameAccess(known.access, access)) return known.text;
     const texts = await startTexts.of(conversation);
     if (texts === undefined) return undefined;
-    const text = JSON.stringify(startTaskRecord(conversation, texts, access));
-    if (text.length <= maxRememberedLength) this.#made.set(conversation.spec.owner, uid, { conversation, access, text }, text.length);
-    return text;
+    const access = exposure.accessTo(records.sandboxNamed(conversation.status?.sandboxName));
+    return JSON.stringify(startTaskRecord(conversation, texts, access));
   }
 }
 

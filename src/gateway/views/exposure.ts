@@ -17,9 +17,6 @@ export interface Exposure {
 
 export const nothingExposed: Exposure = { accessTo: () => undefined };
 
-/** For texts without a session key. */
-export const isSameAccess = (one: AgentAccess | undefined, other: AgentAccess | undefined): boolean => one?.agentUrl === other?.agentUrl;
-
 export interface ExposureOptions {
   /** Absolute, without a slash at the end. */
   readonly agentUrlOf: (sandboxName: string) => string;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { confirmationPolicies } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { Conversation, Message } from '../../resources/conversation.ts';
+import type { Conversation, Message, StartStep } from '../../resources/conversation.ts';
 import { parseUuid } from '../../resources/ids.ts';
 
 /** Set where the client chose the conversation's id itself. */
@@ -33,15 +33,18 @@ export const startRequestSchema = z.object({
   public: z.boolean().nullable(),
 });
 
-/** What a client has said with its start, and caches of conversations lack. */
+/** What caches of conversations lack of a start: what a client has said with it, and what was printed for it once it is over. */
 export interface StartTexts {
   readonly message: Message | undefined;
   readonly systemMessageSuffix: string | undefined;
+  /** As they were when the rest was read. */
+  readonly steps: readonly StartStep[];
 }
 
-export const startTextsOf = ({ spec }: Conversation): StartTexts => ({
+export const startTextsOf = ({ spec, status }: Conversation): StartTexts => ({
   message: spec.initialMessage,
   systemMessageSuffix: spec.agent?.systemMessageSuffix,
+  steps: status?.start?.steps ?? [],
 });
 
 const messageView = ({ role, content, run }: Message) => ({

@@ -79,7 +79,7 @@ export function startTaskAt(
     app_conversation_id: status === 'READY' ? id : null,
     sandbox_id: sandboxIdAt(conversation, status),
     agent_server_url: status === 'READY' ? (access?.agentUrl ?? null) : null,
-    steps: (start?.steps ?? []).map(stepView),
+    steps: (conversation.lacksSteps ? texts.steps : (start?.steps ?? [])).map(stepView),
     request: startRequestView(conversation, texts),
     created_at: wireTime(metadata.creationTimestamp),
     updated_at: wireTime(time),

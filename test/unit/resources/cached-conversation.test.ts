@@ -3,6 +3,8 @@ import { runInNewContext } from 'node:vm';
 import * as fc from 'fast-check';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation, LaterMessage, Message } from '../../../src/resources/conversation.ts';
+import { Interner } from '../../../src/resources/interner.ts';
+import type { ObjectMeta } from '../../../src/resources/object.ts';
 import { storedBytesOf } from '../../../src/resources/stored-size.ts';
 import { aConversation } from '../../support/builders.ts';
 
@@ -10,8 +12,13 @@ const message = (text: string): Message => ({ role: 'user', content: [{ type: 't
 const later = (number: number, text: string): LaterMessage => ({ ...message(text), number, id: `m${number}` });
 
 /** As an API server sends it. */
-function stored(spec: Partial<Conversation['spec']>, metadata: Partial<Conversation['metadata']> = {}): Conversation {
-  const { storedBytes: _bytes, firstWords: _words, ...object } = aConversation({ spec, status: { executionStatus: 'running' } });
+function stored(spec: Partial<Conversation['spec']>, metadata: Partial<ObjectMeta> = {}): Conversation {
+  const {
+    storedBytes: _bytes,
+    firstWords: _words,
+    lacksSteps: _steps,
+    ...object
+  } = aConversation({ spec, status: { executionStatus: 'running' } });
   return { ...object, metadata: { ...object.metadata, ...metadata } };
 }
 
@@ -31,6 +38,7 @@ describe('a cached conversation', () => {
       },
       storedBytes: storedBytesOf(whole),
       firstWords: 'the first',
+      lacksSteps: false,
     });
   });
 
@@ -67,6 +75,27 @@ describe('a cached conversation', () => {
 
   it('has no first words without a message', () => {
     expect(cachedConversation(stored({ initialMessage: undefined })).firstWords).toBe('');
+  });
+
+  it.each([
+    ['lacks what the steps of a start that is over have printed', 'READY', 'much', true],
+    ['has the steps of a start that goes on', 'SETTING_UP_SKILLS', 'much', false],
+    ['has steps that have printed nothing', 'READY', undefined, false],
+  ] as const)('%s', (_case, start, output, lacksSteps) => {
+    const time = '2026-03-01T12:00:00Z';
+    const step = { name: 'clone', state: 'done', startedAt: time, updatedAt: time, ...(output === undefined ? {} : { output }) } as const;
+    const whole = { ...stored({}), status: { start: { status: start, transitions: [], steps: [step] }, executionStatus: 'idle' as const } };
+    const cached = cachedConversation(whole);
+    expect(cached).toMatchObject({ lacksSteps, status: { executionStatus: 'idle' } });
+    expect(cached.status?.start).toEqual(lacksSteps ? { status: start, transitions: [] } : whole.status.start);
+    expect(whole.status.start.steps).toEqual([step]);
+  });
+
+  it('shares texts that are the same with others, and changes no value', () => {
+    const interner = new Interner();
+    const [one, other] = [1, 2].map(() => cachedConversation(JSON.parse(JSON.stringify(stored({}))) as Conversation, interner));
+    expect(one).toEqual(other);
+    expect(one).toEqual(cachedConversation(stored({})));
   });
 
   it('keeps nothing of a text in memory', () => {

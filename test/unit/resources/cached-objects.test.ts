@@ -1,0 +1,86 @@
+import { cachedClaim } from '../../../src/resources/cached-claim.ts';
+import { cachedPod } from '../../../src/resources/cached-pod.ts';
+import { cachedSandbox } from '../../../src/resources/cached-sandbox.ts';
+import type { Pod } from '../../../src/resources/core.ts';
+import { Interner } from '../../../src/resources/interner.ts';
+import { retainedLabel } from '../../../src/controllers/sandbox/claim.ts';
+import { ownerAnnotation, sandboxLabel, sandboxLabels } from '../../../src/resources/sandbox.ts';
+import { aClaim, aPod, aSandbox } from '../../support/builders.ts';
+
+const foreign = { 'kubectl.kubernetes.io/last-applied-configuration': 'x'.repeat(5000) };
+const own = { [ownerAnnotation]: 'alice' };
+const managedFields = [{ manager: 'kubectl' }];
+
+describe('a cached pod', () => {
+  it('has nothing of its containers but their names and ports, and no metadata of others', () => {
+    const whole = aPod(aSandbox(), { phase: 'Running', podIP: '127.70.0.1' });
+    const secret = {
+      name: 'agent',
+      env: [{ name: 'KEY', value: 'secret' }],
+      ports: [{ name: 'agent', containerPort: 8000 }],
+      image: 'an-image',
+    };
+    const made: Pod = {
+      ...whole,
+      metadata: {
+        ...whole.metadata,
+        labels: sandboxLabels('sbx-1'),
+        annotations: { ...own, ...foreign },
+        managedFields,
+        finalizers: ['a/b'],
+      },
+      spec: {
+        containers: [secret],
+        initContainers: [{ ...secret, name: 'setup', restartPolicy: 'Always' }],
+        volumes: [{ name: 'workspace' }],
+      },
+    };
+    expect(cachedPod(made, new Interner())).toEqual({
+      ...whole,
+      metadata: { ...whole.metadata, labels: { [sandboxLabel]: 'sbx-1' }, annotations: own },
+      spec: { containers: [{ name: 'agent', ports: secret.ports }], initContainers: [{ name: 'setup', restartPolicy: 'Always' }] },
+    });
+  });
+});
+
+describe('a cached claim', () => {
+  it('has its class, its phase and whose it is', () => {
+    const whole = aClaim(aSandbox());
+    const metadata = { ...whole.metadata, labels: { a: 'b', [retainedLabel]: 'true' }, annotations: { ...own, ...foreign } };
+    const spec = { storageClassName: 'standard', accessModes: ['ReadWriteOnce'] };
+    const made = { ...whole, metadata, spec, status: { phase: 'Bound', capacity: { storage: '1Gi' } } };
+    expect(cachedClaim(made, new Interner())).toEqual({
+      ...whole,
+      metadata: { ...whole.metadata, labels: { [retainedLabel]: 'true' }, annotations: own },
+      ...{ spec: { storageClassName: 'standard' }, status: { phase: 'Bound' } },
+    });
+  });
+});
+
+describe('a cached sandbox', () => {
+  it('is the sandbox without the metadata of others', () => {
+    const whole = aSandbox();
+    const metadata = { ...whole.metadata, annotations: { ...own, ...foreign }, labels: { a: 'b' }, managedFields, finalizers: ['a/b'] };
+    expect(cachedSandbox({ ...whole, metadata }, new Interner())).toEqual({ ...whole, metadata: { ...whole.metadata, annotations: own } });
+  });
+});
+
+describe('an interner', () => {
+  it('gives each text back, however many there are', () => {
+    const interner = new Interner();
+    for (let index = 0; index < 40_000; index++) expect(interner.of(`a text of number ${index}`)).toBe(`a text of number ${index}`);
+    expect(interner.size).toBeLessThanOrEqual(16_384);
+  });
+
+  it('keeps no long text', () => {
+    const interner = new Interner();
+    interner.of('x'.repeat(257));
+    expect(interner.size).toBe(0);
+  });
+
+  it('leaves absent fields absent', () => {
+    const object: { readonly name?: string; readonly other: string } = { other: 'another text' };
+    new Interner().share(object, 'name', 'other');
+    expect(Object.entries(object)).toEqual([['other', 'another text']]);
+  });
+});
