@@ -11,10 +11,9 @@ export interface Child {
 }
 
 /** A program of this folder, or below `..`, in a process of its own, so that it does not compete for this one's turn. */
-export function startChild(program: string, args: readonly string[] = []): Child {
-  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', join(import.meta.dirname, program), ...args], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
+export function startChild(program: string, args: readonly string[] = [], flags: readonly string[] = []): Child {
+  const command = ['--disable-warning=ExperimentalWarning', ...flags, join(import.meta.dirname, program), ...args];
+  const child = spawn(process.execPath, command, { stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
   return {
     pid: child.pid ?? 0,

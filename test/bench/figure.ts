@@ -23,3 +23,16 @@ export function heapBytes(): number {
   globalThis.gc();
   return process.memoryUsage().heapUsed;
 }
+
+export interface Taken {
+  /** Memory at its maximum, as the operating system counts: heap, buffers, code. */
+  readonly maxMiB: number;
+  /** Of all threads. */
+  readonly processorSeconds: number;
+}
+
+/** How much of the machine this process has taken so far. */
+export function taken(): Taken {
+  const { maxRSS, userCPUTime, systemCPUTime } = process.resourceUsage();
+  return { maxMiB: maxRSS / 1024, processorSeconds: (userCPUTime + systemCPUTime) / 1_000_000 };
+}

@@ -1,8 +1,11 @@
+import { buildClaim } from '../../src/controllers/sandbox/claim.ts';
 import type { HttpKubeClient } from '../../src/kube/http-client.ts';
 import { issueKey } from '../../src/gateway/auth/issue-key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
+import { persistentVolumeClaims } from '../../src/resources/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { newUuid, ownSandboxName } from '../../src/resources/ids.ts';
+import { ownerReferenceTo } from '../../src/resources/object.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 import { inParallel } from './api-server.ts';
@@ -85,6 +88,32 @@ export async function addConversations(client: HttpKubeClient, count: number): P
       lastActivityTime: time,
       metrics: { accumulatedCost: '0.1234', promptTokens: 12_345, completionTokens: 1234 },
     };
+    await client.mergePatch(conversations, namespace, id, { status }, { subresource: 'status' });
+  });
+  return ids;
+}
+
+const printed = 'Cloning into the working tree...\nadded 312 packages in 4s\n'.repeat(20);
+const step = (name: string) => ({ name, state: 'done', startedAt: time, updatedAt: time, endedAt: time, exitCode: 0, output: printed });
+
+/** Conversations of one owner that have worked and were paused by it: each with its sandbox and a volume. */
+export async function addPausedConversations(client: HttpKubeClient, count: number): Promise<readonly string[]> {
+  const ids = await addConversations(client, count);
+  const template = await client.get(sandboxTemplates, namespace, 'default');
+  await inParallel(count, atOnce, async (index) => {
+    const id = ids[index] ?? '';
+    const conversation = await client.get(conversations, namespace, id);
+    const name = ownSandboxName(id);
+    const ownerReferences = [ownerReferenceTo(conversation, { controller: true })];
+    const sandbox = await client.mergePatch(sandboxes, namespace, name, { metadata: { ownerReferences }, spec: { replicas: 0 } });
+    await client.create(persistentVolumeClaims, buildClaim(sandbox, template));
+    const capacity = { storage: '1Gi' };
+    const bound = { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity };
+    await client.mergePatch(persistentVolumeClaims, namespace, name, { status: bound }, { subresource: 'status' });
+    const lived = { masterKeyId: '116bc2957062', agentKind: 'openhands', agentRuns: 1, lastContainerID: `containerd://${id}${id}` };
+    await client.mergePatch(sandboxes, namespace, name, { status: lived }, { subresource: 'status' });
+    const start = { ...conversation.status?.start, steps: [step('clone'), step('setup')] };
+    const status = { sandboxUID: sandbox.metadata.uid, agentRun: 1, start };
     await client.mergePatch(conversations, namespace, id, { status }, { subresource: 'status' });
   });
   return ids;
