@@ -3,6 +3,8 @@ import type { Store } from './store.ts';
 
 /** Entries that are looked at with each observation: more than one, so that what the cache has caught up with goes sooner than more comes. */
 const sweptAtOnce = 2;
+/** So many entries are kept in any case: one that the cache does not have may have been deleted, and made again. */
+const maxAbsent = 1_000;
 
 /**
  * A cache together with what was written or read since, for as long as the cache is behind it: what is decided on an older version can't be
@@ -37,19 +39,21 @@ export class NewestStore<T extends KubeObject> {
   /** The API server has had this version. */
   observe(object: T): void {
     const { namespace = '', name } = object.metadata;
-    const known = this.get(namespace, name);
-    if (known !== undefined && isNewerVersion(object, known)) this.#ahead.set(`${namespace}/${name}`, object);
+    const key = `${namespace}/${name}`;
+    const known = this.get(namespace, name) ?? this.#ahead.get(key);
+    if (known === undefined || isNewerVersion(object, known)) this.#ahead.set(key, object);
     this.#sweep();
   }
 
   /** Nobody may ever ask again for what was written last. */
   #sweep(): void {
     let left = sweptAtOnce;
-    for (const [key, { metadata }] of this.#ahead) {
+    for (const [key, object] of this.#ahead) {
       if (left-- === 0) return;
-      const newest = this.get(metadata.namespace ?? '', metadata.name);
-      if (!this.#ahead.delete(key) || newest === undefined) continue;
-      this.#ahead.set(key, newest);
+      const { namespace = '', name } = object.metadata;
+      const isAbsent = this.get(namespace, name) === undefined;
+      if (!this.#ahead.delete(key) || (isAbsent && this.#ahead.size >= maxAbsent)) continue;
+      this.#ahead.set(key, object);
     }
   }
 }

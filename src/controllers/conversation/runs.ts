@@ -74,8 +74,12 @@ export class Runs {
         if (!this.#hasStood(keyOf(scope), agentRun)) return doubtMs;
         scope.status = { ...observed, executionDetail: 'The run was cut off.' };
       } else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
-    } else if (seen.executionStatus === 'error' && observed.executionStatus === 'paused' && (continueRun || before.agentRun !== agentRun)) {
-      // Over by itself before it was cut, and nobody had looked.
+    } else if (
+      seen.executionStatus === 'error' &&
+      (observed.executionStatus === 'paused' || observed.executionStatus === 'stuck') &&
+      (continueRun || before.agentRun !== agentRun || seen.updatedAt !== before.lastActivityTime)
+    ) {
+      // Over by itself before it was cut, or begun by a message that went straight to the agent; and nobody had looked.
       const failure = await agent.lastError(endpoint, id, { signal });
       continueRun &&= failure === undefined;
       scope.status = failure === undefined ? observed : withFailureOf(observed, await shownOf(scope, failure));

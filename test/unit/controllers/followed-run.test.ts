@@ -25,7 +25,7 @@ const state = (executionStatus: ExecutionStatus): AgentConversation => ({
 const nonsense = () => Promise.reject(new AgentError('malformed', 'The agent answered with something unexpected.', { status: 200 }));
 
 /** A conversation that runs, and an agent that answers each question the way it is told to. */
-function followed(messages: LaterMessage[] = []) {
+function followed(messages: LaterMessage[] = [], known: ConversationStatus = {}) {
   const client = new FakeKubeClient();
   const clock = new VirtualClock(noonMs);
   const agent = new OpenHandsClient();
@@ -39,6 +39,7 @@ function followed(messages: LaterMessage[] = []) {
   const status: ConversationStatus = {
     start: { status: 'READY', transitions: [{ status: 'READY', time: later(-60_000) }] },
     ...{ executionStatus: 'running', agentRun: 1, sandboxName: 'sbx-1', sandboxUID: sandbox.metadata.uid, sandboxStatus: 'RUNNING' },
+    ...known,
   };
   client.put(conversations, aConversation({ name, status, spec: { messages } }));
   const stores = {
@@ -123,6 +124,32 @@ describe('a run whose agent answers nonsense', () => {
     };
     expect(await pass(100_000)).toMatchObject({ executionStatus: 'running' });
     expect(asked).toBeGreaterThan(3);
+    await close();
+  });
+});
+
+describe('a run that a message straight to the agent has begun, and that failed before a controller looked', () => {
+  it.each<[string, ConversationStatus]>([
+    ['after a pause by its owner', { executionStatus: 'paused', interruption: { reason: 'User', time: later(-60_000) } }],
+    ['after it was stuck', { executionStatus: 'stuck', interruption: { reason: 'Stalled', time: later(-60_000), givenUp: 'Stalled' } }],
+  ])('is in error, with its reason, %s', async (_when, known) => {
+    const { agent, pass, close } = followed([], { ...known, lastActivityTime: later(-50_000) });
+    agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
+    agent.lastError = () => Promise.resolve({ timestamp: later(-10_000), code: 'Broken', detail: 'It broke.' });
+    expect(await pass(10_000)).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.' });
+    await close();
+  });
+
+  it('is asked for its reason once, where that is a cut', async () => {
+    const { agent, pass, close } = followed([], { executionStatus: 'paused', interruption: { reason: 'User', time: later(-60_000) } });
+    let asked = 0;
+    agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
+    agent.lastError = () => {
+      asked += 1;
+      return Promise.resolve(undefined);
+    };
+    expect(await pass(600_000)).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
+    expect(asked).toBeLessThanOrEqual(2);
     await close();
   });
 });

@@ -49,14 +49,24 @@ describe('the newest of a cache and what was seen since', () => {
     expect(newest.get('default', 'one')?.metadata.resourceVersion).toBe('14');
   });
 
-  it('keeps nothing for ever of what is gone', () => {
+  it('is what was written while the cache did not have the one that was made again', () => {
     const { cache, newest } = aStore();
-    cache.set(at('9'));
-    newest.observe(at('10'));
-    cache.delete('default', 'one');
-    cache.set(at('9', 'two'));
-    newest.observe(at('11', 'two'));
-    expect(newest.size).toBe(1);
+    newest.observe(at('14', 'one', 'another'));
+    newest.observe(at('13', 'one', 'another'));
+    expect(newest.get('default', 'one')).toBeUndefined();
+    cache.set(at('12', 'one', 'another'));
+    expect(newest.get('default', 'one')?.metadata.resourceVersion).toBe('14');
+  });
+
+  it('keeps a bounded number of objects that are gone', () => {
+    const { cache, newest } = aStore();
+    for (let index = 0; index < 5000; index++) {
+      const name = `thing-${index}`;
+      cache.set(at('1', name));
+      newest.observe(at('2', name));
+      cache.delete('default', name);
+    }
+    expect(newest.size).toBeLessThanOrEqual(1001);
   });
 
   it('is the one that was created again, where that was read', () => {
