@@ -54,9 +54,9 @@ export class OverwrittenVersionCheck implements TrafficListener {
     if (write === undefined) return;
     const { version } = write;
     const written = this.#written.get(this.#keyOf(request, write)) ?? 0;
-    const { since = 0 } = this.#present.get(keyOf(write)) ?? {};
-    // Decided for an earlier object of the name.
-    if (version >= written || version < since) return;
+    const present = this.#present.get(keyOf(write));
+    // Decided for an earlier object of the name, or one that is gone.
+    if (present === undefined || version >= written || version < present.since) return;
     const detail = `${request.actor} has written version ${written} of ${request.path} and decides on version ${version}`;
     this.#options.findings.report(new Violation('a controller does not act on what it has overwritten', detail));
   }
