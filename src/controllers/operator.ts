@@ -152,9 +152,14 @@ export class Operator {
       reconcile: (request: Request, signal: AbortSignal): Promise<Result> => {
         const owner = ofConversation(request);
         const again = () => ofConversation(request).enqueue(request);
-        if (owner === own()) return oneAtATime.run(request, () => conversations.reconcile(request, signal), again);
-        owner.enqueue(request);
-        return Promise.resolve(undefined);
+        if (owner !== own()) {
+          owner.enqueue(request);
+          return Promise.resolve(undefined);
+        }
+        // One that was made again under the name of another does not wait for what is left of that one.
+        const uid = stores.conversations.get(request.namespace, request.name)?.metadata.uid;
+        const work = () => conversations.reconcile(request, signal);
+        return uid === undefined ? work() : oneAtATime.run(uid, work, again);
       },
       refresh: (request: Request, signal: AbortSignal) => conversations.refresh(request, signal),
     });

@@ -1,6 +1,6 @@
 import { OneAtATime } from '../../../src/controllers/one-at-a-time.ts';
 
-const request = { namespace: 'default', name: 'a' };
+const uid = 'uid-a';
 
 describe('controllers that share a kind', () => {
   it('work on an object one after the other: the second is called once the first has ended, however that ends', async () => {
@@ -8,12 +8,12 @@ describe('controllers that share a kind', () => {
     const calls: string[] = [];
     const { promise, reject } = Promise.withResolvers<undefined>();
     const first = shared.run(
-      request,
+      uid,
       () => promise,
       () => calls.push('never'),
     );
     const second = await shared.run(
-      request,
+      uid,
       () => {
         throw new Error('at the same time');
       },
@@ -22,7 +22,7 @@ describe('controllers that share a kind', () => {
     expect([second, calls]).toEqual([undefined, []]);
     await expect(
       shared.run(
-        { ...request, name: 'b' },
+        'uid-b',
         () => Promise.resolve({ requeueAfterMs: 5 }),
         () => undefined,
       ),
@@ -34,7 +34,7 @@ describe('controllers that share a kind', () => {
     expect(calls).toEqual(['again']);
     await expect(
       shared.run(
-        request,
+        uid,
         () => Promise.resolve({ requeueAfterMs: 7 }),
         () => undefined,
       ),
