@@ -34,6 +34,8 @@ export interface SafetyOptions {
   readonly unknownMs: number;
   /** Of the template; absent: no run is stopped because nothing is heard of it. */
   readonly stuckAfterMs?: number | undefined;
+  /** Whether no wall clock was ever wrong: by clocks that are hours apart, a run seems to have lasted between two losses. */
+  readonly clocksAreRight: () => boolean;
 }
 
 interface PodHistory {
@@ -101,7 +103,8 @@ export class Safety {
     conversation.continuations++;
     if (isKnown('a cache that is behind forgets losses') && this.#misjudged.has(conversation.id)) return;
     const hidden = isKnown('a lost answer hides a loss') ? conversation.unconfirmed : 0;
-    if (conversation.continuations > mostLosses + hidden)
+    const allowed = this.#options.clocksAreRight() ? mostLosses : 2 * mostLosses;
+    if (conversation.continuations > allowed + hidden)
       this.#broken ??= new Violation(
         'no run is continued again and again',
         `${conversation.id} for the ${conversation.continuations}th time`,

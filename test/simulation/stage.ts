@@ -92,7 +92,7 @@ export function stage({
   const findings = new Findings();
   const traffic = new Traffic();
   const safety = new Safety({
-    ...{ cluster, node, scheduler, keys, isOperator, stuckAfterMs: traits.stuckAfterMs },
+    ...{ cluster, node, scheduler, keys, isOperator, stuckAfterMs: traits.stuckAfterMs, clocksAreRight: () => blows.clocksAreRight },
     unknownMs: faults === 'none' ? 1_000 : 15_000,
   });
   const history = new SandboxHistory({ cluster, node, scheduler });

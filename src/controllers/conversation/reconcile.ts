@@ -148,7 +148,6 @@ export class ConversationReconciler {
         throw error;
       }
     }
-    this.#mirrorSandbox(scope);
     await this.#store(scope, signal);
     // After the reason is stored: whoever goes on after a crash finds it, and does this.
     if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
@@ -316,6 +315,8 @@ export class ConversationReconciler {
   /** Writes the status if it has changed; afterwards `stored` is what the server has. */
   async #store(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, clock, metrics, events, logger } = this.#options;
+    // Also where calls to the agent follow that take their time.
+    this.#mirrorSandbox(scope);
     const before = scope.stored;
     const { title } = before.spec;
     const { generation } = before.metadata;
