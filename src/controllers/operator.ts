@@ -58,8 +58,12 @@ export interface OperatorOptions {
   readonly metrics: Metrics;
 }
 
+/** Delay between reads that fail; no decision waits for them. */
+const lookupBackoff = { baseMs: 500, capMs: 10_000, jitter: 0.1 };
 /** What a quota says is written so long after a change, for all that come meanwhile. */
 const quotaStatusDelayMs = 500;
+/** The same for a change of a few bytes, as each status of an agent is one. */
+const storedBytesDelayMs = 30_000;
 
 interface Reconciler {
   reconcile(request: Request, signal: AbortSignal): Promise<Result>;
@@ -121,10 +125,10 @@ export class Operator {
     const controller = (
       name: keyof typeof workers,
       reconciler: Reconciler,
-      shares: Pick<ControllerOptions, 'shareOf' | 'maxPerShare'> = {},
+      more: Pick<ControllerOptions, 'shareOf' | 'maxPerShare' | 'backoff'> = {},
     ) =>
       new Controller({
-        ...shares,
+        ...more,
         name,
         reconcile: (request, signal) => reconciler.reconcile(request, signal),
         refresh: reconciler.refresh?.bind(reconciler),
@@ -140,6 +144,7 @@ export class Operator {
       ...{ client, stores, agent, keys, gitHosts, events, silence, onSilent, clock, random, logger, metrics },
       credentials: options.agentCredentials ?? noAgentCredentials,
       ...{ agentSide: options.agentSide, preparation: options.preparation, mostPollMs: options.mostPollMs },
+      refusalOf: (conversation) => slots.limits.refusalOf(conversation),
     });
     // Starts that take long must not keep the status of others waiting. Each conversation is in the hands of one of both.
     const isStarted = ({ namespace, name }: Request) => {
@@ -198,13 +203,16 @@ export class Operator {
     const slots = new AdmissionReconciler({
       ...{ client, stores, podCreations, events, clock, logger, metrics, namespace: options.namespace },
       enqueue: (request) => admission.enqueue(request),
-      enqueueQuota: (request) => quota.enqueueAfter(request, quotaStatusDelayMs),
+      enqueueLookup: (request) => lookup.enqueue(request),
+      enqueueQuota: (request, isSmall) => quota.enqueueAfter(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
     });
     this.#admission = slots;
     const admission: Controller = controller('admission', slots);
+    const lookUp = (request: Request, signal: AbortSignal) => slots.lookUp(request, signal);
+    const lookup: Controller = controller('lookup', { reconcile: lookUp }, { backoff: lookupBackoff });
     const quota: Controller = controller(
       'quota',
-      new QuotaStatusReconciler({ client, stores, clock, domain: (namespace) => slots.domain(namespace) }),
+      new QuotaStatusReconciler({ client, stores, clock, domain: (namespace) => slots.domain(namespace), limits: slots.limits }),
     );
     const template = controller('template', new TemplateReconciler({ client, stores, clock }));
     const expiry = new RetentionReconciler({
@@ -212,7 +220,7 @@ export class Operator {
       enqueue: (request) => retention.enqueue(request),
     });
     const retention: Controller = controller('retention', expiry);
-    this.#controllers = [start, status, sandbox, admission, quota, template, retention];
+    this.#controllers = [start, status, sandbox, admission, lookup, quota, template, retention];
 
     const owningSandbox = (object: KubeObject) => {
       const name = object.metadata.labels?.[sandboxLabel];
@@ -236,7 +244,11 @@ export class Operator {
         // A status that was refused because the cache was behind is written as soon as it is not.
         caches.quotas.addHandler(onChange((changed) => quota.enqueueAfter(requestOf(changed), quotaStatusDelayMs))),
         caches.sandboxes.addHandler({ added: admit, updated: admit, deleted: (gone) => slots.forget(gone) }),
-        caches.conversations.addHandler(onChange((changed) => slots.observeConversation(changed))),
+        caches.conversations.addHandler({
+          added: (changed) => slots.observeConversation(changed),
+          updated: (changed) => slots.observeConversation(changed),
+          deleted: (gone) => slots.forgetConversation(gone),
+        }),
         caches.pods.addHandler({ deleted: (gone) => slots.podGone(gone) }),
         caches.conversations.addHandler(onChange((object) => conversation.enqueue(requestOf(object)), conversationMatters)),
         caches.sandboxes.addHandler(onChange(sandboxChanged)),

@@ -2,7 +2,16 @@
  * Reconciles at once, by controller. Those of conversations and sandboxes call agents, which may take their time, so there are many:
  * calls to the API server are bounded by its client, and calls to agents by lanes of their own.
  */
-export const workers = { conversation: 128, status: 512, sandbox: 512, admission: 1, quota: 1, template: 2, retention: 4 } as const;
+export const workers = {
+  conversation: 128,
+  status: 512,
+  sandbox: 512,
+  admission: 1,
+  lookup: 8,
+  quota: 1,
+  template: 2,
+  retention: 4,
+} as const;
 
 /** One owner has a quarter of the workers at most, so that whatever its agents do, others' work goes on. */
 export const maxPerOwner = (name: 'conversation' | 'status' | 'sandbox'): number => workers[name] / 4;

@@ -2,7 +2,7 @@ import type { QuotaRule } from '../resources/quota-rules.ts';
 import type { Group } from './group.ts';
 import type { Slot } from './slot.ts';
 
-/** What would become of one more newcomer. */
+/** What would become of one more start, or of a resume with a message or a run. */
 export type Outlook =
   | { readonly outcome: 'admitted' }
   /** For nobody to be paused: a slot is getting free. */
@@ -12,12 +12,31 @@ export type Outlook =
   | { readonly outcome: 'waits'; readonly rule: QuotaRule }
   | { readonly outcome: 'rejected'; readonly rule: QuotaRule };
 
-/** As the limit of this group alone has it, after as many others as are `ahead`, of whom only `ready` could be admitted now. Pure. */
-export function outlookIn(group: Group, ahead = group.waiting.size, ready = ahead): Outlook {
+/** Those who wait for a slot of a group. */
+export interface Queue {
+  /** With work to do: they come before one more start. */
+  readonly demanding: number;
+  /** Of those, the ones that could be admitted now. */
+  readonly ready: number;
+  /** Bare resumes: they come after it. */
+  readonly bare: number;
+}
+
+/** Those who wait in a group, when no other limit keeps any of them out. */
+export const queueOf = ({ demanding, waiting }: Group): Queue => ({ demanding, ready: demanding, bare: waiting.size - demanding });
+
+/** As the limit of this group alone has it, after those who come before it. Pure. */
+export function outlookIn(group: Group, { demanding, ready, bare }: Queue = queueOf(group)): Outlook {
   const { rule, limit, taken, holding } = group;
   if (rule === undefined || taken + ready < limit) return { outcome: 'admitted' };
-  const before = holding + ahead - limit;
-  if (before < 0) return { outcome: 'follows', rule };
+  const before = holding + demanding - limit;
+  if (before < 0) {
+    // A slot that is getting free was made so for a bare resume, who has another idle one paused instead.
+    const displaced = group.makesRoom && before + bare >= 0 ? group.idleVictimAt(before + bare) : undefined;
+    return displaced === undefined
+      ? { outcome: 'follows', rule }
+      : { outcome: 'pauses', rule, victim: displaced, at: group.ripenedAt(displaced) };
+  }
   if (rule.onExceeded === 'Reject') return { outcome: 'rejected', rule };
   // Those that are paused for others, or because the limit was lowered, are paused first.
   const victim = group.makesRoom ? group.victimAt(before) : undefined;

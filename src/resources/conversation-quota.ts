@@ -67,7 +67,7 @@ export const maxFullOwners = 20;
 const counts = {
   active: z.int().min(0).optional().meta({ description: 'How many sandboxes take a slot; also those that start or stop.' }),
   waiting: z.int().min(0).optional().meta({ description: 'How many wait for one.' }),
-  paused: z.int().min(0).optional().meta({ description: 'How many a quota has paused; they come back by themselves.' }),
+  paused: z.int().min(0).optional().meta({ description: 'How many a quota has paused and come back by themselves, now or after a delay.' }),
   nextToPause: objectName().optional().meta({ description: 'The sandbox that one more start would pause.' }),
   conversations: z.int().min(0).optional().meta({
     description: 'Number of stored Conversations that maxConversations counts. Written by the operator; absent where nothing is limited.',
@@ -123,6 +123,27 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
       description: 'Which one the next start would pause.',
     },
     { name: 'Policy', type: 'string', jsonPath: '.spec.onExceeded', description: 'What happens above the limit.', priority: 1 },
+    {
+      name: 'Conversations',
+      type: 'integer',
+      jsonPath: '.status.conversations',
+      description: 'How many conversations are stored, where that is limited.',
+      priority: 1,
+    },
+    {
+      name: 'Stored-Bytes',
+      type: 'integer',
+      jsonPath: '.status.storedBytes',
+      description: 'Their size in bytes, where that is limited.',
+      priority: 1,
+    },
+    {
+      name: 'Sandboxes',
+      type: 'integer',
+      jsonPath: '.status.sandboxes',
+      description: 'How many sandboxes are stored, where that is limited.',
+      priority: 1,
+    },
     {
       name: 'Conflicting',
       type: 'string',

@@ -78,6 +78,18 @@ export const sandboxStatusSchema = z.object({
     .max(64)
     .optional()
     .meta({ description: 'The request to resume that was there when it was paused or failed; a later one undoes that.' }),
+  automaticResumes: z
+    .object({
+      count: z.int().min(1).max(1_000).meta({ description: 'Number of automatic resumes in a row.' }),
+      lastTime: timestamp().meta({
+        description: 'Time of the last one. The next one waits 1 min after the first, doubled each time, at most 1 h.',
+      }),
+    })
+    .optional()
+    .meta({
+      description:
+        'Automatic resumes since a person last asked for the sandbox by a resume, a message or a run. Written by the operator with each admission; absent when a person asked last.',
+    }),
   conditions: conditionsSchema,
 });
 
@@ -105,6 +117,8 @@ export const SandboxCondition = {
 export const SandboxReason = {
   admitted: 'Admitted',
   waitingForQuota: 'WaitingForQuota',
+  /** Resumed without a message or a run: it takes free room or an idle sandbox's place, and never the place of an agent that works. */
+  waitingForIdleSandbox: 'WaitingForIdleSandbox',
   quotaExceeded: 'QuotaExceeded',
   user: 'User',
   quota: 'Quota',

@@ -169,6 +169,7 @@ const newAdmission = (): AdmissionReconciler =>
     podCreations: new PodCreations(systemClock),
     events: { record: () => undefined },
     enqueue: () => undefined,
+    enqueueLookup: () => undefined,
     enqueueQuota: () => undefined,
   });
 const { signal } = new AbortController();
@@ -338,7 +339,13 @@ await changeOf('it and its policy as at first', 'all', { scope: 'Namespace', lim
 await changeOf('default of all owners lowered by two', 'default', { limit: activePerOwner - 2 });
 await changeOf('it raised again', 'default', {});
 
-const quotaStatus = new QuotaStatusReconciler({ client, stores, clock: systemClock, domain: (name) => admission.domain(name) });
+const quotaStatus = new QuotaStatusReconciler({
+  client,
+  stores,
+  clock: systemClock,
+  domain: (name) => admission.domain(name),
+  limits: admission.limits,
+});
 const beforeStatus = cpuMs();
 for (let round = 0; round < 20; round++) await quotaStatus.reconcile({ namespace, name: 'default' }, signal);
 report({ what: `status of the default, over all owners`, value: (cpuMs() - beforeStatus) / 20, unit: 'ms of CPU' });

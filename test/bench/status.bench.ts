@@ -62,7 +62,7 @@ async function measure({ name, perSandbox, webhooks, atMostMs }: Part): Promise<
     const operator = 'one';
     up.addOperator(operator, { ...lease, METRICS_PORT: String(metricsPort) });
     const pid = up.pidOf(operator);
-    const limit = JSON.stringify({ spec: { limit: runs } });
+    const limit = JSON.stringify({ spec: { limit: runs, maxSandboxes: runs } });
     await kubectl(up.kubeconfig, ['patch', 'conversationquotas', 'default', '--type', 'merge', '-p', limit]);
 
     const message = (index: number) => `\`\`\`sh\ncat ${fifo(index)}\n\`\`\``;

@@ -41,6 +41,13 @@ describe('a quota is refused, by the path of the field, that', () => {
     ['names an owner and is for all of them', { scope: 'Namespace', owner: 'alice', limit: 3 }, 'spec.owner: Invalid value'],
     ['names an impossible owner', { scope: 'Owner', owner: 'a b', limit: 3 }, 'spec.owner: Invalid value: "a b"'],
     ['protects for a negative time', { scope: 'Owner', limit: 3, minActiveSeconds: -1 }, 'spec.minActiveSeconds: Invalid value: -1'],
+    [
+      'allows a negative number of conversations',
+      { scope: 'Owner', limit: 3, maxConversations: -1 },
+      'spec.maxConversations: Invalid value: -1',
+    ],
+    ['allows a fraction of a byte', { scope: 'Owner', limit: 3, maxStoredBytes: 1.5 }, 'spec.maxStoredBytes: Invalid value'],
+    ['allows sandboxes in words', { scope: 'Owner', limit: 3, maxSandboxes: 'many' }, 'spec.maxSandboxes: Invalid value: "string"'],
     ['resumes in an unknown way', { scope: 'Owner', limit: 3, autoResume: 'Later' }, 'spec.autoResume: Unsupported value: "Later"'],
     ['has a misspelt field', { scope: 'Owner', limit: 3, onExceded: 'Queue' }, 'unknown field "spec.onExceded"'],
     ['has no spec', undefined, 'spec: Required value'],
@@ -68,23 +75,31 @@ it('lets the stricter of two for the same hold, and names both on both until one
   const [next] = answer.next_start.pauses;
   await eventually('the status to say so too', async () => (await quota('strict')).status?.nextToPause === next?.sandbox_id);
 
-  expect(await k('delete conversationquota strict')).toMatchObject({ code: 0 });
+  expect(await apply('strict', { scope: 'Owner', limit: 2 })).toMatchObject({ code: 0 });
   await eventually('both to run again', async () => (await phases()) === 'RUNNING RUNNING');
+  expect(await k('delete conversationquota strict')).toMatchObject({ code: 0 });
   await eventually('the conflict to be over', async () => (await conflictOf('default'))?.status === 'False');
 }, 60_000);
 
-it('pauses everything under a limit of 0, and brings it back without any quota', async () => {
+it('pauses everything under a limit of 0, and brings each back by itself once', async () => {
   await k('patch conversationquota default --type merge -p {"spec":{"limit":0}}');
   await eventually('both to be paused', async () => (await phases()) === 'PAUSED PAUSED');
   const answer = await eventually('their pods to be gone', async () => {
     const now = quotaSchema.parse((await up.call('GET', '/api/v1/quota')).body);
     return now.active === 0 && now;
   });
-  expect(answer).toMatchObject({ paused: 2, next_start: { outcome: 'waits', quota: 'default' } });
-  await k('delete conversationquota default');
+  expect(answer).toMatchObject({ paused: 1, next_start: { outcome: 'waits', quota: 'default' } });
+  await k('patch conversationquota default --type merge -p {"spec":{"limit":10}}');
+  // A quota was deleted: nothing comes back by itself for a minute after that. The other one has come back before, with nothing to do:
+  // it rests until somebody asks.
+  await eventually('one to run again', async () => (await phases()) === 'PAUSED RUNNING', 90_000);
+  const resting = (await k('get sandboxes --field-selector status.phase=PAUSED -o jsonpath={.items[*].metadata.name}')).stdout;
+  await up.call('POST', `/api/v1/sandboxes/${resting}/resume`);
   await eventually('both to run again', async () => (await phases()) === 'RUNNING RUNNING');
+  await k('delete conversationquota default');
+  await eventually('the quota to be gone', async () => quotaSchema.parse((await up.call('GET', '/api/v1/quota')).body).quotas.length === 0);
   expect((await up.call('GET', '/api/v1/quota')).body).toMatchObject({ quotas: [], next_start: { outcome: 'admitted', quota: null } });
-}, 60_000);
+}, 150_000);
 
 it('pauses what it has said that it would', async () => {
   await apply('default', { scope: 'Owner', limit: 2 });

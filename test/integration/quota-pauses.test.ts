@@ -31,6 +31,8 @@ async function started(text: string, spec = 'default'): Promise<string> {
   return z.string().parse(task.app_conversation_id);
 }
 
+const say = (id: string, text: string) =>
+  up.call('POST', `/api/v1/app-conversations/${id}/send-message`, { role: 'user', content: [{ type: 'text', text }], run: true });
 const sandboxOf = (id: string): string => `sbx-${id}`;
 const paused = (id: string, reason: string) => up.reaches(id, { sandbox_status: 'PAUSED', sandbox_status_reason: reason });
 const running = (id: string) => up.reaches(id, { sandbox_status: 'RUNNING' });
@@ -70,7 +72,7 @@ const pauses: [string, (sandbox: string) => Promise<unknown>, (sandbox: string) 
 ];
 
 describe('under a limit of one', () => {
-  it.each(pauses)('a pause and a resume by %s follow the quota as a start does', async (_by, pause, resume) => {
+  it.each(pauses)('a pause and a resume by %s take nothing from who works, before a message comes', async (_by, pause, resume) => {
     await patch('cq', 'default', { limit: 1 });
     const first = await started(work);
     await pause(sandboxOf(first));
@@ -78,10 +80,18 @@ describe('under a limit of one', () => {
     expect(await detailOf(first)).toBe('Paused by its owner.');
     await isGone(first);
     const second = await started(work);
-    // Over the limit: it makes room for itself, and both are told.
+    // Over the limit: looking pauses nobody who works.
     await resume(sandboxOf(first));
+    await up.reaches(first, { sandbox_status: 'STARTING', sandbox_status_reason: 'waiting-for-idle-sandbox' });
+    const limit = 'at most 1 per owner may be active at once.';
+    expect(await detailOf(first)).toBe(
+      `Waiting for room or for an idle sandbox: ${limit} A resume without a message pauses no agent that works; a message does.`,
+    );
+    expect(await up.conversation(second)).toMatchObject({ sandbox_status: 'RUNNING', execution_status: 'running' });
+    // A message makes room for itself, and both are told.
+    expect((await say(first, 'Hello.')).status).toBe(202);
     expect(await paused(second, 'quota')).toMatchObject({ execution_status: 'paused' });
-    expect(await running(first)).toMatchObject({ sandbox_status_reason: null, execution_status: 'paused' });
+    expect(await running(first)).toMatchObject({ sandbox_status_reason: null });
     const text = `Paused to make room for conversation ${first} of the same owner; limit 1.`;
     expect(await detailOf(second)).toBe(text);
     expect(await eventOf(second, 'PausedByQuota')).toBe(text);
@@ -105,6 +115,32 @@ describe('under a limit of one', () => {
     await k('delete', 'conversation', first, second);
   });
 });
+
+it('pauses who is idle for who looks, and for a resume that wants its run to go on also who works', async () => {
+  await patch('cq', 'default', { limit: 2 });
+  const [busy, looker] = [await started(work), await started(chat)];
+  await rest(sandboxOf(looker), 'pause');
+  await isGone(looker);
+  const idle = await started(chat);
+  await up.reaches(idle, { execution_status: 'finished' });
+  // The one that works is older.
+  await rest(sandboxOf(looker), 'resume');
+  await paused(idle, 'quota');
+  await running(looker);
+  expect(await up.conversation(busy)).toMatchObject({ sandbox_status: 'RUNNING', execution_status: 'running' });
+  // Nobody is left who is idle.
+  await patch('cq', 'default', { limit: 1 });
+  await paused(busy, 'quota');
+  const cut = await started(work);
+  await paused(looker, 'quota');
+  await rest(sandboxOf(cut), 'pause');
+  await isGone(cut);
+  const other = await started(work);
+  expect((await up.call('POST', `/api/v1/sandboxes/${sandboxOf(cut)}/resume`, { run: true })).status).toBe(200);
+  await paused(other, 'quota');
+  await up.reaches(cut, { sandbox_status: 'RUNNING', execution_status: 'running' });
+  await k('delete', 'conversation', busy, looker, idle, cut, other);
+}, 60_000);
 
 it('pauses what is idle, and lets it run again when somebody asks for it', async () => {
   await patch('cq', 'default', { limit: 10 });

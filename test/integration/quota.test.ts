@@ -54,7 +54,12 @@ it('lets six starts through a limit of two, and never more than two agents at on
   await up.reaches(asleep?.id ?? '', { sandbox_status: 'RUNNING' }, 20_000);
   expect(still.stop().most).toBeLessThanOrEqual(2);
 
+  // What has come back by itself once, and was paused again with nothing to do, rests until somebody asks.
   await k('delete conversationquota default');
+  const resting = (await Promise.all(others.map((id) => up.conversation(id)))).filter(({ sandbox_status: status }) => status === 'PAUSED');
+  expect(resting.length).toBe(3);
+  for (const { sandbox_id: sandbox } of resting)
+    expect((await up.call('POST', `/api/v1/sandboxes/${sandbox ?? ''}/resume`)).status).toBe(200);
   await Promise.all(others.map((id) => up.reaches(id, { sandbox_status: 'RUNNING' }, 30_000)));
   expect(await up.conversation(kept?.id ?? '')).toMatchObject({ sandbox_status: 'PAUSED', sandbox_status_reason: 'user' });
 }, 150_000);

@@ -1,6 +1,8 @@
 import { Domain } from '../../src/controllers/admission/domain.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
+import { LeftoverPods } from '../../src/controllers/admission/leftover-pods.ts';
 import { SlotIndex } from '../../src/controllers/admission/slot-index.ts';
+import { Unconfirmed } from '../../src/controllers/admission/unconfirmed.ts';
 import { createCaches } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import { ApiError, TransportError } from '../../src/kube/errors.ts';
@@ -9,7 +11,7 @@ import type { Slot } from '../../src/quota/slot.ts';
 import { findCondition } from '../../src/resources/conditions.ts';
 import { pods, type Pod } from '../../src/resources/core.ts';
 import type { QuotaRule, QuotaRules } from '../../src/resources/quota-rules.ts';
-import { SandboxCondition, sandboxes, slotTaken, type Sandbox } from '../../src/resources/sandbox.ts';
+import { SandboxCondition, SandboxReason, sandboxes, slotTaken, type Sandbox } from '../../src/resources/sandbox.ts';
 import { but, client, pretended } from './broken-parts.ts';
 import type { Breakage } from './operator-process.ts';
 import { patched, patchedGetter } from './patched.ts';
@@ -120,8 +122,25 @@ export const admissionBreakages = {
   'what is paused for its age comes back by itself': slots((slot) => (slot.state === 'resting' ? { ...slot, state: 'resumable' } : slot)),
   'the last to come is the first to be let in': slots((slot) => ({ ...slot, requestedAt: -slot.requestedAt, explained: true })),
   'the youngest is paused first': {
-    patches: [patchedGetter(Group.prototype, 'victim', (group) => group.victimAt(group.victims - 1))],
+    patches: [
+      patchedGetter(Group.prototype, 'victim', (group) => group.victimAt(group.victims - 1)),
+      patchedGetter(Group.prototype, 'idleVictim', (group) => group.idleVictimAt(group.idleVictims - 1)),
+    ],
   },
+  'who only looks has paused who works': { patches: [patchedGetter(Group.prototype, 'idleVictim', ({ victim }) => victim)] },
+  'who has a message waits like one who only looks': slots((slot) =>
+    slot.state === 'waiting' && slot.sandbox.status?.lastContainerID !== undefined ? { ...slot, bare: true } : slot,
+  ),
+  'who comes back by itself is like any other': slots((slot) => ({ ...slot, automatic: false })),
+  'who comes back by itself does so again and again': slots((slot) => ({ ...slot, comebackAt: 0 })),
+  'who comes back by itself with nothing to do does not rest': slots((slot) =>
+    slot.state === 'resting' && slot.sandbox.status?.reason === SandboxReason.quota ? { ...slot, state: 'resumable' } : slot,
+  ),
+  'who starts is stalled at once': slots((slot) => (slot.stalledAt < Infinity ? { ...slot, stalledAt: 0 } : slot)),
+  'the pods of deleted sandboxes are never asked for': {
+    patches: [patched(LeftoverPods.prototype, 'look', () => Promise.resolve(undefined))],
+  },
+  'writes of unknown outcome are never looked up': { patches: [patched(Unconfirmed.prototype, 'look', () => Promise.resolve(undefined))] },
   'a change of a quota is not noticed': {
     patches: [
       patched(SlotIndex.prototype, 'observeQuota', (index, observe, quota) => {

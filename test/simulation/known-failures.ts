@@ -3,16 +3,12 @@
  * goes together with the fault that it names, and the check is whole again.
  */
 export const knownFailures = {
-  'a silent agent keeps its slot':
-    'The quota never pauses a sandbox whose agent has fallen silent, so a start waits for its slot for ever.',
   'a lost answer hides a loss':
     'An agent took the order to go on, the answer was lost, and then the container: that loss is not counted, and the run goes on once more.',
   'a cache that is behind forgets losses':
     'A run whose container was lost is taken for one that was cut off without a cause while the cache is behind, and its losses count anew.',
   'a start waits for ever for a silent agent':
     'A start whose sandbox has been RUNNING has no deadline once a new container of its agent never answers: it stays where it is.',
-  'an old request keeps its place':
-    'Who turns spec.replicas off and on with kubectl waits with the time of the last request over REST, and so before those who came after that.',
 } as const satisfies Readonly<Record<string, string>>;
 
 export type KnownFailure = keyof typeof knownFailures;

@@ -3,8 +3,9 @@ import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '.
 import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
-import type { TimeLimits } from '../../src/quota/slot.ts';
+import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Cluster } from './cluster.ts';
+import { isFailedStart } from './failed-start.ts';
 import { isKnown } from './known-failures.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
@@ -18,12 +19,10 @@ export interface LivenessOptions {
   readonly quotas: Quotas;
   readonly operators: readonly OperatorProcess[];
   readonly limits: TimeLimits;
-  /** Whether no wall clock was ever wrong: by a wrong one a sandbox may be idle for hours less than it is, or more. */
-  readonly clocksAreRight: () => boolean;
 }
 
 /** What is not yet as it should be, in words; empty when everything has come to rest as it should. */
-export function unsettled({ cluster, node, safety, quotas, operators, limits, clocksAreRight }: LivenessOptions): readonly string[] {
+export function unsettled({ cluster, node, safety, quotas, operators, limits }: LivenessOptions): readonly string[] {
   return [
     ...operators.flatMap(({ behind }) => behind),
     ...(operators.some(({ machine }) => machine !== undefined && machine.name === safety.holder) ? [] : ['nobody leads']),
@@ -113,26 +112,25 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits, cl
     if (observedGeneration !== sandbox.metadata.generation) return ['its latest spec was not looked at'];
     if (phase === 'PAUSED' || phase === 'ERROR') return owned.length > 0 || replicas !== 0 ? [`${phase}, and has a pod`] : [];
     if (quotas.waitsRightly(sandbox)) return [];
-    if (!shouldRun(sandbox)) return ['is not admitted'];
+    if (!shouldRun(sandbox)) return isFailedStart(cluster, sandbox) ? [] : ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
     if (agent?.silentSince !== undefined) return agent.comesBack ? ['its agent does not answer yet'] : ofSilent(sandbox);
     const asks = [...(agent?.volume.conversations.values() ?? [])].some(({ status }) => status === 'waiting_for_confirmation');
-    if (clocksAreRight() && ((limits.idleTimeout !== undefined && !asks) || limits.maxActiveTime !== undefined))
+    if ((limits.idleTimeout !== undefined && !asks) || limits.maxActiveTime !== undefined)
       return ['is not paused for its idleness or its age'];
     return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase}, not RUNNING`];
   }
 
   /** Nobody asks an agent that has no conversation, so nobody knows. */
   function ofSilent({ metadata: { uid }, status }: Sandbox): readonly string[] {
+    const expires = limits.idleTimeout !== undefined || limits.maxActiveTime !== undefined;
+    if (expires) return ['is not paused for its idleness or its age'];
     // A container that has never answered, of a sandbox that has run: nothing ends that but its kubelet, or a person.
     const waits = status?.lastContainerID !== undefined && status.reason === SandboxReason.waitingForAgent;
     if (status?.phase !== 'RUNNING')
       return waits || status?.reason === SandboxReason.agentSilent ? [] : [`is ${status?.reason ?? 'nothing'}`];
     const isAsked = cluster.conversations.some((user) => user.status?.sandboxUID === uid && startStatusOf(user) === 'READY');
-    if (isAsked) return ['its agent does not answer, and it is RUNNING'];
-    return !clocksAreRight() || (limits.idleTimeout === undefined && limits.maxActiveTime === undefined)
-      ? []
-      : ['is not paused for its idleness or its age'];
+    return isAsked ? ['its agent does not answer, and it is RUNNING'] : [];
   }
 
   function ofOwned(object: KubeObject): readonly string[] {

@@ -6,6 +6,7 @@ import {
   quotaPolicies,
   type ConversationQuotaSpec,
 } from '../../src/resources/conversation-quota.ts';
+import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { pods } from '../../src/resources/core.ts';
 import { quotaRules, ownerRule, type QuotaRule, type QuotaRules } from '../../src/resources/quota-rules.ts';
 import {
@@ -18,18 +19,17 @@ import {
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
-import { isKnown } from './known-failures.ts';
+import { isFailedStart } from './failed-start.ts';
 import type { Random } from './random.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
+import { isUnfinished, works } from './stored-work.ts';
 
 export interface QuotasOptions {
   readonly cluster: Cluster;
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly owners: readonly string[];
-  /** Whether the agent of this sandbox runs and will never answer again. */
-  readonly isSilent: (sandboxUid: string) => boolean;
   /** No quota changes later. */
   readonly untilMs: number;
   /** So long an operator may not know of a change. */
@@ -41,6 +41,9 @@ interface Limits {
   readonly ofOwner: (owner: string) => number;
   readonly ofNamespace: number;
 }
+
+/** So often a sandbox comes back by itself within the time in which everything has to settle. */
+const soonAgain = 3;
 
 const group = `/apis/${apiVersion}/namespaces/default/${conversationQuotas.plural}`;
 
@@ -166,21 +169,21 @@ export class Quotas {
 
   /** What is not as the quotas want it once nothing changes any more. */
   unsettled(): readonly string[] {
-    const { sandboxes: all, quotas } = this.#options.cluster;
+    const { cluster, owners } = this.#options;
+    const { quotas, conversations } = cluster;
+    const all = cluster.sandboxes.filter((sandbox) => slotTaken(sandbox) || !isFailedStart(cluster, sandbox));
     const rules = quotaRules(quotas);
     const limit = rules.namespace?.limit ?? Infinity;
     const taken = all.filter(slotTaken).length;
     if (taken > limit) return [`${taken} slots are taken of ${limit} in the namespace`];
     const outdated = this.#outdated();
     if (outdated.length > 0) return outdated;
-    const { owners, isSilent } = this.#options;
-    const groups = owners.map((owner) => groupOf(owner, rules, all));
+    const groups = owners.map((owner) => groupOf(owner, rules, all, conversations));
     // Newcomers that only the namespace's limit keeps out: what makes no room there goes to whoever waits longest.
     const demand = groups.reduce((sum, group) => sum + Math.min(group.queued.length, Math.max(0, group.limit - group.taken)), 0);
     const isFull = rules.namespace !== undefined && !makesRoom(rules.namespace) && taken + demand > limit;
-    const holds = (sandbox: Sandbox) => slotTaken(sandbox) && isSilent(sandbox.metadata.uid);
-    if (isKnown('a silent agent keeps its slot') && all.some(holds)) return [];
-    return groups.flatMap((group) => unsettledIn(group, { rule: rules.namespace, limit, taken, isFull }));
+    const idle = groups.reduce((sum, group) => sum + group.idle, 0);
+    return groups.flatMap((group) => unsettledIn(group, { rule: rules.namespace, limit, taken, isFull, idle }));
   }
 
   /** Quotas that do not say what is true. */
@@ -202,29 +205,53 @@ interface OwnerGroup {
   readonly limit: number;
   readonly taken: number;
   readonly queued: readonly Sandbox[];
+  /** Of those, the ones that have something to do. */
+  readonly demanding: number;
+  /** Slots of sandboxes in which nothing starts and nobody is waited for: a resume alone may take their places. */
+  readonly idle: number;
   /** Paused by a quota, to come back by themselves. */
   readonly paused: readonly Sandbox[];
 }
 
-function groupOf(owner: string, rules: QuotaRules, all: readonly Sandbox[]): OwnerGroup {
+function groupOf(owner: string, rules: QuotaRules, all: readonly Sandbox[], conversations: readonly Conversation[]): OwnerGroup {
   const own = all.filter((sandbox) => sandbox.spec.owner === owner);
   const rule = ownerRule(rules, owner);
-  const comeBack = [rule, rules.namespace].every((one) => one === undefined || one.autoResume === 'All');
-  const isPaused = (sandbox: Sandbox) => {
-    const { reason, phase } = viewOfSandbox(sandbox);
-    return phase === 'PAUSED' && reason === SandboxReason.quota;
-  };
+  const policies = [rule?.autoResume, rules.namespace?.autoResume];
+  const inIt = ({ metadata: { name } }: Sandbox) => conversations.filter(({ status }) => status?.sandboxName === name);
+  const queued = own.filter(waits);
   return {
-    ...{ owner, rule, limit: rule?.limit ?? Infinity, taken: own.filter(slotTaken).length },
-    queued: own.filter(waits),
-    paused: comeBack ? own.filter(isPaused) : [],
+    ...{ owner, rule, limit: rule?.limit ?? Infinity, taken: own.filter(slotTaken).length, queued },
+    demanding: queued.filter((sandbox) => admittedReason(sandbox) === SandboxReason.waitingForQuota).length,
+    idle: own.filter((sandbox) => slotTaken(sandbox) && !inIt(sandbox).some(isHeld)).length,
+    paused: own.filter((sandbox) => comesBack(sandbox, inIt(sandbox), policies)),
   };
 }
 
-function unsettledIn(
-  { owner, rule, limit, taken, queued, paused }: OwnerGroup,
-  namespace: { readonly rule: QuotaRule | undefined; readonly limit: number; readonly taken: number; readonly isFull: boolean },
-): readonly string[] {
+/** Something starts in its sandbox or waits for a person, so that nobody who only looks may have that paused. */
+const isHeld = (conversation: Conversation): boolean =>
+  !isStartOver(startStatusOf(conversation)) || conversation.status?.executionStatus === 'waiting_for_confirmation';
+
+/** It comes back by itself before long: the first time in any case, then only with something left to do. */
+function comesBack(sandbox: Sandbox, inIt: readonly Conversation[], policies: readonly (QuotaRule['autoResume'] | undefined)[]): boolean {
+  const { reason, phase } = viewOfSandbox(sandbox);
+  const goesOn = inIt.some((one) => works(one) && one.status?.executionStatus !== 'waiting_for_confirmation');
+  if (phase !== 'PAUSED' || (reason !== SandboxReason.quota && !(reason === SandboxReason.idle && goesOn))) return false;
+  const { automaticResumes, interrupted = [] } = sandbox.status ?? {};
+  const unfinished = interrupted.length > 0 || inIt.some(isUnfinished);
+  if (!policies.every((policy = 'All') => policy === 'All' || (policy === 'Unfinished' && unfinished))) return false;
+  return automaticResumes === undefined || (automaticResumes.count <= soonAgain && unfinished);
+}
+
+interface NamespaceGroup {
+  readonly rule: QuotaRule | undefined;
+  readonly limit: number;
+  readonly taken: number;
+  readonly isFull: boolean;
+  readonly idle: number;
+}
+
+function unsettledIn(group: OwnerGroup, namespace: NamespaceGroup): readonly string[] {
+  const { owner, rule, limit, taken, queued, demanding, paused, idle } = group;
   if (taken > limit) return [`${taken} slots are taken of ${limit} of ${owner}`];
   const eligible = [...queued, ...paused].map((sandbox) => `${sandbox.metadata.name} (${admittedReason(sandbox) ?? ''})`);
   if (taken < limit && namespace.taken < namespace.limit && eligible.length > 0)
@@ -233,11 +260,13 @@ function unsettledIn(
   // The policy of the limit that stands in the way; the owner's where both do.
   const isCrowded = taken >= limit && limit > 0 && (rule === undefined || makesRoom(rule)) && !namespace.isFull;
   const isOutside = taken < limit && namespace.limit > 0 && (namespace.rule === undefined || makesRoom(namespace.rule));
-  return isCrowded || isOutside ? [`${queued.length} of ${owner} wait although others may be paused`] : [];
+  const hasVictims = demanding > 0 || (isCrowded ? idle : namespace.idle) > 0;
+  return hasVictims && (isCrowded || isOutside) ? [`${queued.length} of ${owner} wait although others may be paused`] : [];
 }
 
 const makesRoom = ({ onExceeded }: QuotaRule): boolean => onExceeded.startsWith('Pause');
 const admittedReason = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted)?.reason;
+const waitingReasons: ReadonlySet<string> = new Set([SandboxReason.waitingForQuota, SandboxReason.waitingForIdleSandbox]);
 /** Not by what it shows: of one that was let in a moment ago that is still from before. */
 const waits = (sandbox: Sandbox): boolean =>
-  viewOfSandbox(sandbox).phase === 'STARTING' && admittedReason(sandbox) === SandboxReason.waitingForQuota;
+  viewOfSandbox(sandbox).phase === 'STARTING' && waitingReasons.has(admittedReason(sandbox) ?? '');

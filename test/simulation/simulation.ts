@@ -34,8 +34,11 @@ export interface Outcome {
   readonly lines: readonly string[];
 }
 
-/** After the last fault everything has come to rest within so long: the watchdog of a watch, a start's deadline, back-offs. */
-const settleMs = 15 * 60_000;
+/**
+ * After the last fault everything has come to rest within so long: the watchdog of a watch, a start's deadline (11 min in an agent that
+ * hangs) and then one after the other what waits for its slot, back-offs, the delays of what comes back by itself.
+ */
+const settleMs = 20 * 60_000;
 const quietMs = 60_000;
 /** Before there is ordinary use, which is followed by a quiet minute of its own. */
 const pauseMs = 15_000;

@@ -37,7 +37,7 @@ import type { SimulationOptions } from './simulation.ts';
 import { outcomeOf, someLimits } from './template.ts';
 import { Trace } from './trace.ts';
 import { Traffic } from './traffic.ts';
-import { Verdicts, isNewcomer } from './verdicts.ts';
+import { Verdicts } from './verdicts.ts';
 import { Weather } from './weather.ts';
 import { traitsOf } from './world.ts';
 
@@ -100,7 +100,6 @@ export function stage({
   const quotas = new Quotas({
     ...{ cluster, scheduler, owners, random: random.fork('quotas'), untilMs: busyMs },
     unknownMs: () => knowledge.unknownMs,
-    isSilent: (uid) => node.running.some((agent) => agent.sandboxUid === uid && agent.silentSince !== undefined && !agent.comesBack),
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
   const retention = new Retention({ cluster, scheduler, random: random.fork('retention'), isOperator, wallClocks, enabled: withRetention });
@@ -181,7 +180,8 @@ export function stage({
     scheduler,
     pending: () => [
       ...dutiesOfSandboxes({
-        ...{ cluster, node, scheduler, history, isNewcomer },
+        ...{ cluster, node, scheduler, history },
+        isNewcomer: (sandbox) => verdicts.isNewcomer(sandbox),
         clocksAreRight: () => blows.clocksAreRight,
         hasRoom: (owner) => verdicts.hasRoom(owner),
       }),
@@ -209,7 +209,10 @@ export function stage({
     if (plural !== 'sandboxes' || shouldRun(object as Sandbox)) return;
     const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
     const stored = node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? [];
-    for (const conversation of stored) pausedIn(object as Sandbox, conversation);
+    // What was given up before was so for its losses until then.
+    const isGivenUp = ({ id }: StoredConversation) =>
+      cluster.conversations.some(({ metadata, status }) => metadata.name === id && status?.interruption?.givenUp !== undefined);
+    for (const conversation of stored) if (!isGivenUp(conversation)) pausedIn(object as Sandbox, conversation);
   });
   // An operator that sees a crash together with the deletion of its pod can't tell which came first.
   cluster.onChange(({ plural, type, object }) => {

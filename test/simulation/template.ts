@@ -1,4 +1,4 @@
-import type { TimeLimits } from '../../src/quota/slot.ts';
+import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { Random } from './random.ts';
 import type { Retention } from './retention.ts';

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
-import { conversations, isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { conversations, isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { pods } from '../../src/resources/core.ts';
 import { ownerRule, quotaRules, type QuotaRule, type QuotaRules } from '../../src/resources/quota-rules.ts';
@@ -8,6 +8,7 @@ import {
   SandboxCondition,
   SandboxReason,
   isPausingReason,
+  isRunRequested,
   ownerAnnotation,
   resumeRequestedAnnotation,
   sandboxes,
@@ -15,9 +16,10 @@ import {
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
-import { isKnown } from './known-failures.ts';
+import { isFailedStart } from './failed-start.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
+import { isUnfinished, works } from './stored-work.ts';
 
 export interface VerdictsOptions {
   readonly cluster: Cluster;
@@ -42,13 +44,25 @@ interface Share {
   /** Slots that count, also those of sandboxes on their way out. */
   taken: number;
   newcomers: number;
+  /** Of those, the ones that are asked for with something to do. */
+  demanding: number;
 }
 
-const noShare: Share = { holding: 0, taken: 0, newcomers: 0 };
+interface Comebacks {
+  readonly count: number;
+  /** The last one. */
+  readonly at: number;
+}
+
+const noShare: Share = { holding: 0, taken: 0, newcomers: 0, demanding: 0 };
 const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owners: new Map(), conflicts: new Map() };
 
 /** So old may be what an operator knows when nothing goes wrong. */
 const unknownMs = 1_000;
+/** So long a quota that is deleted may hold on. */
+const holdsOnMs = 5_000;
+/** Grace of a sandbox whose agent is lost, and of one that comes back or in which something starts: the template's startDeadline. */
+const stalledMs = { lost: 30_000, starts: 120_000 };
 
 /** The promises that hold for each single decision about who is let in and who is paused for others. */
 export class Verdicts {
@@ -65,6 +79,15 @@ export class Verdicts {
   readonly #settledSince = new Map<string, number>();
   /** Of conversations: since when they are in a sandbox. */
   readonly #joinedAt = new Map<string, number>();
+  /** Of sandboxes that have run: since when they are let in and no agent answers. */
+  readonly #unreadySince = new Map<string, number>();
+  /** Of sandboxes: since when it is stored that their agent works, or will. */
+  readonly #workingSince = new Map<string, number>();
+  /** The same of those whose agents have nothing to do. */
+  readonly #idleSince = new Map<string, number>();
+  readonly #hasRun = new Set<string>();
+  /** How often each has come back by itself since a person last asked for it, or for something in it. */
+  readonly #comebacks = new Map<string, Comebacks>();
   /** How often each has been paused since somebody last asked for anything. */
   readonly #pauses = new Map<string, number>();
 
@@ -98,7 +121,12 @@ export class Verdicts {
   }
 
   #look(change: Change): void {
-    if (change.plural === conversations.plural) this.#join(change.object as Conversation);
+    if (change.plural === conversations.plural) {
+      const conversation = change.object as Conversation;
+      this.#join(conversation);
+      if (!this.#options.isOperator(change.actor) || isBegun(conversation)) this.#used(conversation);
+      this.#remember();
+    }
     if (change.plural === conversationQuotas.plural) {
       this.#rules = quotaRules(this.#options.cluster.quotas);
       if (!this.#options.isOperator(change.actor)) this.#pauses.clear();
@@ -110,11 +138,25 @@ export class Verdicts {
       const before = change.before?.metadata.uid === sandbox.metadata.uid ? (change.before as Sandbox) : undefined;
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
       // Asked for by people, or made for a conversation.
-      if (before === undefined || !this.#options.isOperator(change.actor)) this.#pauses.clear();
+      if (before === undefined || !this.#options.isOperator(change.actor)) {
+        this.#pauses.clear();
+        this.#comebacks.delete(sandbox.metadata.uid);
+      }
       this.#follow(sandbox, change.type === 'DELETED');
       this.#remember();
     }
-    for (const sandbox of this.#options.cluster.sandboxes) this.#note(this.#settledSince, sandbox.metadata.uid, this.#isSettled(sandbox));
+    for (const sandbox of this.#options.cluster.sandboxes) {
+      this.#note(this.#settledSince, sandbox.metadata.uid, this.#isSettled(sandbox));
+      const isWorking = this.#conversationsIn(sandbox).some(works);
+      this.#note(this.#workingSince, sandbox.metadata.uid, isWorking);
+      this.#note(this.#idleSince, sandbox.metadata.uid, !isWorking);
+    }
+  }
+
+  /** A person has asked for something in the sandbox of a conversation. */
+  #used(conversation: Conversation): void {
+    for (const { metadata } of this.#options.cluster.sandboxes)
+      if ([conversation.spec.sandboxName, conversation.status?.sandboxName].includes(metadata.name)) this.#comebacks.delete(metadata.uid);
   }
 
   #remember(): void {
@@ -124,7 +166,9 @@ export class Verdicts {
       owners.set(sandbox.spec.owner, share);
       if (isWanted(sandbox) && isAdmitted(sandbox)) share.holding++;
       if (slotTaken(sandbox)) share.taken++;
-      if (isNewcomer(sandbox)) share.newcomers++;
+      if (!this.isNewcomer(sandbox)) continue;
+      share.newcomers++;
+      if (!this.#isBare(sandbox)) share.demanding++;
     }
     for (const pod of this.#options.cluster.pods) {
       if (this.#options.cluster.sandboxOf(ownerOf(pod) ?? '') !== undefined) continue;
@@ -133,21 +177,46 @@ export class Verdicts {
       owners.set(owner, share);
       share.taken++;
     }
-    this.#moments = [...this.#recently(), { at: this.#now, owners, rules: this.#rules }];
+    this.#moments = [...this.#recently(unknownMs + holdsOnMs), { at: this.#now, owners, rules: this.#rules }];
   }
 
   /** Everything of which an operator may think that it is true. */
-  #recently(): readonly Moment[] {
-    return this.#moments.filter((_, index) => this.#now - (this.#moments[index + 1]?.at ?? this.#now) <= unknownMs);
+  #recently(withinMs = unknownMs): readonly Moment[] {
+    return this.#moments.filter((_, index) => this.#now - (this.#moments[index + 1]?.at ?? this.#now) <= withinMs);
+  }
+
+  /** The rules of a quota that is gone may hold on for a moment. */
+  get #recentRules(): readonly QuotaRules[] {
+    return this.#recently(unknownMs + holdsOnMs).map(({ rules }) => rules);
+  }
+
+  #conversationsIn({ metadata: { name, ownerReferences = [] } }: Sandbox): readonly Conversation[] {
+    return this.#options.cluster.conversations.filter(
+      ({ metadata: { uid }, status }) => status?.sandboxName === name || ownerReferences.some((owner) => owner.uid === uid),
+    );
+  }
+
+  /** Asked for by somebody who only looks: nothing starts in it, no message and no run waits for it. */
+  #isBare(sandbox: Sandbox): boolean {
+    const inIt = this.#conversationsIn(sandbox);
+    const isAsked = inIt.some((conversation) => !isStartOver(startStatusOf(conversation)) || untoldMessages(conversation).length > 0);
+    return this.#hasRun.has(sandbox.metadata.uid) && !isAsked && !isRunRequested(sandbox);
+  }
+
+  isNewcomer(sandbox: Sandbox): boolean {
+    return !isFailedStart(this.#options.cluster, sandbox) && isAskedFor(sandbox) && !slotTaken(sandbox);
   }
 
   #follow(sandbox: Sandbox, gone: boolean): void {
     const { uid } = sandbox.metadata;
     const { waitingSince, activeSince } = sandbox.status ?? {};
-    if (gone || !isNewcomer(sandbox)) this.#waitingSince.delete(uid);
+    if (gone || !this.isNewcomer(sandbox)) this.#waitingSince.delete(uid);
     else if (!this.#waitingSince.has(uid)) this.#waitingSince.set(uid, { owner: sandbox.spec.owner, since: this.#now });
     this.#note(this.#askedAt, uid, !gone && (isAskedFor(sandbox) || waitingSince !== undefined));
     this.#note(this.#runningSince, uid, !gone && activeSince !== undefined);
+    if (activeSince !== undefined) this.#hasRun.add(uid);
+    const unready = isWanted(sandbox) && isAdmitted(sandbox) && !isTrue(sandbox.status?.conditions, SandboxCondition.ready);
+    this.#note(this.#unreadySince, uid, !gone && unready && this.#hasRun.has(uid));
   }
 
   /** Since when it has been so. */
@@ -170,24 +239,26 @@ export class Verdicts {
     const { name, uid } = sandbox.metadata;
     const reason = reasonOf(sandbox) ?? 'nothing';
     const comesBack = isWanted(sandbox) && (reason === SandboxReason.quota || reason === SandboxReason.idle);
-    if (!isNewcomer(sandbox) && !comesBack)
+    const isNewcomer = isAskedFor(sandbox) && !slotTaken(sandbox);
+    if (!isNewcomer && !comesBack)
       throw new Violation('only who asks or is to come back is let in', `${name}, replicas ${sandbox.spec.replicas}, after ${reason}`);
     if (!this.#calm) return;
     const recently = this.#recently();
     const { owner } = sandbox.spec;
-    if (!isNewcomer(sandbox)) {
+    if (!isNewcomer) {
       if (recently.every((moment) => isForNewcomers(moment, owner)))
         throw new Violation('newcomers come first', `${name} comes back before them`);
       if (recently.every(({ rules }) => rulesFor(rules, owner).some(({ autoResume }) => autoResume === 'Never')))
         throw new Violation('what is not to come back stays paused', name);
+      this.#cameBack(sandbox);
       return;
     }
     if (!this.#options.clocksAreRight()) return;
     const since = this.#askedAt.get(uid) ?? this.#now;
-    const requestedAt = Date.parse(sandbox.metadata.annotations?.[resumeRequestedAnnotation] ?? '');
-    const isStale = this.#options.scheduler.now() - requestedAt > this.#now - since + 1_000;
-    if (isStale && isKnown('an old request keeps its place')) return;
+    const bare = this.#isBare(sandbox);
     for (const [other, { owner: whose, since: otherSince }] of this.#waitingSince) {
+      const waiting = this.#options.cluster.sandboxOf(other);
+      if (!bare && waiting !== undefined && this.#isBare(waiting)) continue;
       // Times of creation are in whole seconds.
       if (otherSince < this.#calmSince || otherSince >= since - unknownMs - 1_000) continue;
       // One that its owner's own limit keeps out is not in the same queue.
@@ -199,37 +270,71 @@ export class Verdicts {
   #paused(sandbox: Sandbox): void {
     const { name, uid } = sandbox.metadata;
     const starts = this.#starting(sandbox);
-    if (starts !== undefined) throw new Violation('what still starts is not paused for others', `${name}: ${starts}`);
+    const stalled = this.#isStalled(sandbox);
+    if (starts !== undefined && !stalled) throw new Violation('what still starts is not paused for others', `${name}: ${starts}`);
     if (!this.#calm) return;
     const recently = this.#recently();
     const { owner } = sandbox.spec;
-    const crowded = recently.some((moment) => recently.some(({ rules }) => isOwnerCrowded(moment, rules, owner)));
-    const full = recently.some((moment) => recently.some(({ rules }) => isNamespaceCrowded(moment, rules)));
-    if (!crowded && !full) throw new Violation('nobody is paused without need', `${name}: ${inspect(recently, { depth: 5 })}`);
+    const rules = this.#recentRules;
+    const isCrowded = (by: Waiting) => recently.some((moment) => rules.some((one) => isOwnerCrowded(moment, one, owner, by)));
+    const isFull = (by: Waiting) => recently.some((moment) => rules.some((one) => isNamespaceCrowded(moment, one, by)));
+    if (!isCrowded('newcomers') && !isFull('newcomers'))
+      throw new Violation('nobody is paused without need', `${name}: ${inspect(recently, { depth: 5 })}`);
+    const forWork = isCrowded('demanding') || isFull('demanding');
+    if (!forWork && this.#now - (this.#workingSince.get(uid) ?? this.#now) > unknownMs)
+      throw new Violation('nobody who works is paused for somebody who looks', name);
     const since = this.#runningSince.get(uid) ?? this.#now;
-    const least = Math.min(...recently.flatMap(({ rules }) => rulesFor(rules, owner).map(({ minActiveMs }) => minActiveMs)));
+    const least = Math.min(...rules.flatMap((one) => rulesFor(one, owner).map(({ minActiveMs }) => minActiveMs)));
     const clocksAreRight = this.#options.clocksAreRight();
-    if (clocksAreRight && since >= this.#calmSince && this.#now - since < least - unknownMs)
+    if (!stalled && clocksAreRight && since >= this.#calmSince && this.#now - since < least - unknownMs)
       throw new Violation('nobody is paused before its time', `${name} after ${this.#now - since} of ${least} ms`);
-    if (clocksAreRight) this.#oldest(sandbox, recently, full ? undefined : owner);
+    if (!stalled && clocksAreRight && !this.#comebacks.has(uid)) this.#oldest(sandbox, forWork, isFull('newcomers'));
     // Who is paused comes back when no newcomer waits. So to be paused again takes another newcomer, or a lower limit.
     const pauses = (this.#pauses.get(uid) ?? 0) + 1;
     this.#pauses.set(uid, pauses);
     if (pauses > 1) throw new Violation('no ping-pong', `${name} is paused a second time, and nobody has asked for anything`);
   }
 
-  /** Of those of one owner, or of all. Where both their owner and the namespace are short of room, the owner's own go first. */
-  #oldest(sandbox: Sandbox, recently: readonly Moment[], owner: string | undefined): void {
-    const rules = recently.flatMap((moment) => rulesFor(moment.rules, sandbox.spec.owner));
+  /** Again without anybody's asking: not before its delay, and only where something is left to do. */
+  #cameBack(sandbox: Sandbox): void {
+    const { name, uid } = sandbox.metadata;
+    const { count = 0, at = 0 } = this.#comebacks.get(uid) ?? {};
+    this.#comebacks.set(uid, { count: count + 1, at: this.#now });
+    if (count === 0) return;
+    const delayMs = Math.min(3_600_000, 60_000 * 2 ** (count - 1));
+    if (this.#now - at < delayMs - unknownMs)
+      throw new Violation('what has come back by itself is not woken again at once', `${name} after ${this.#now - at} of ${delayMs} ms`);
+    if (!this.#conversationsIn(sandbox).some(isUnfinished) && (sandbox.status?.interrupted ?? []).length === 0)
+      throw new Violation('what has come back by itself and has nothing to do rests', name);
+  }
+
+  /**
+   * Of those of one owner, or of all where the namespace is short of room. Where both their owner and the namespace are, the owner's own
+   * go first.
+   */
+  #oldest(sandbox: Sandbox, forWork: boolean, isFull: boolean): void {
+    const { owner } = sandbox.spec;
+    const rules = this.#recentRules.flatMap((one) => rulesFor(one, owner));
+    const isSince = (times: ReadonlyMap<string, number>, uid: string) => this.#now - (times.get(uid) ?? Infinity) > unknownMs;
+    const others = this.#options.cluster.sandboxes.filter(
+      ({ metadata: { uid } }) =>
+        uid !== sandbox.metadata.uid && isSince(this.#settledSince, uid) && (forWork || isSince(this.#idleSince, uid)),
+    );
+    /** One that should have gone before it. */
+    const find = (isBefore: (other: Sandbox) => boolean): Sandbox | undefined => {
+      const own = others.find((other) => other.spec.owner === owner && isBefore(other));
+      return isFull ? own && others.find(isBefore) : own;
+    };
+    const longestMs = Math.max(...rules.map(({ minActiveMs }) => minActiveMs));
+    const automatic = find(({ metadata: { uid } }) => {
+      const isOld = this.#now - (this.#runningSince.get(uid) ?? this.#now) > longestMs + unknownMs;
+      return isOld && isSince(this.#idleSince, uid) && this.#now - (this.#comebacks.get(uid)?.at ?? this.#now) > unknownMs;
+    });
+    if (automatic !== undefined)
+      throw new Violation('what has come back by itself goes first', `${sandbox.metadata.name} before ${automatic.metadata.name}`);
     if (rules.some(({ onExceeded }) => onExceeded === 'PauseLongestIdle')) return;
     const age = activeSince(sandbox);
-    const isOlder = (other: Sandbox) => {
-      const since = this.#settledSince.get(other.metadata.uid) ?? Infinity;
-      return this.#now - since > unknownMs && activeSince(other) < age && other.metadata.uid !== sandbox.metadata.uid;
-    };
-    const own = this.#options.cluster.sandboxes.find((other) => other.spec.owner === sandbox.spec.owner && isOlder(other));
-    const any = owner === undefined ? this.#options.cluster.sandboxes.find(isOlder) : undefined;
-    const older = owner === undefined ? own && any : own;
+    const older = find((other) => activeSince(other) < age);
     if (older !== undefined) throw new Violation('the oldest is paused first', `${sandbox.metadata.name} before ${older.metadata.name}`);
   }
 
@@ -241,6 +346,16 @@ export class Verdicts {
         conversation.status?.sandboxName !== sandbox.metadata.name ||
         (isStartOver(startStatusOf(conversation)) && conversation.status.executionStatus !== 'waiting_for_confirmation'),
     );
+  }
+
+  /** It has run, and its agent could not be used for so long that it may be paused before all others. */
+  #isStalled(sandbox: Sandbox): boolean {
+    const { uid } = sandbox.metadata;
+    const since = this.#unreadySince.get(uid);
+    if (since === undefined) return false;
+    const starts = this.#conversationsIn(sandbox).some((conversation) => !isStartOver(startStatusOf(conversation)));
+    const graceMs = starts || sandbox.status?.activeSince === undefined ? stalledMs.starts : stalledMs.lost;
+    return !this.#calm || since < this.#calmSince || this.#now - since >= graceMs - unknownMs;
   }
 
   /** Why it has not started yet, if so. */
@@ -258,6 +373,11 @@ export class Verdicts {
   }
 }
 
+/** It starts, or runs though nothing was interrupted: somebody has told its agent. */
+const isBegun = (conversation: Conversation): boolean => {
+  const { executionStatus, interruption } = conversation.status ?? {};
+  return !isStartOver(startStatusOf(conversation)) || (executionStatus === 'running' && interruption === undefined);
+};
 const admittedOf = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted);
 const isAdmitted = (sandbox: Sandbox): boolean => admittedOf(sandbox)?.status === 'True';
 const reasonOf = (sandbox: Sandbox): string | undefined => admittedOf(sandbox)?.reason;
@@ -268,9 +388,12 @@ const rulesFor = (rules: QuotaRules, owner: string): readonly QuotaRule[] =>
   [ownerRule(rules, owner), rules.namespace].filter((rule) => rule !== undefined);
 const limitOf = (rules: QuotaRules, owner: string): number => ownerRule(rules, owner)?.limit ?? Infinity;
 
+/** All who wait, or those of them who wait with something to do. */
+type Waiting = 'newcomers' | 'demanding';
+
 /** The newcomers of all owners that only the namespace's limit may keep out. */
-const demandOf = ({ owners }: Moment, rules: QuotaRules): number =>
-  [...owners].reduce((sum, [owner, { newcomers, holding }]) => sum + Math.min(newcomers, Math.max(0, limitOf(rules, owner) - holding)), 0);
+const demandOf = ({ owners }: Moment, rules: QuotaRules, by: Waiting = 'newcomers'): number =>
+  [...owners].reduce((sum, [owner, share]) => sum + Math.min(share[by], Math.max(0, limitOf(rules, owner) - share.holding)), 0);
 const holdingOf = ({ owners }: Moment): number => [...owners.values()].reduce((sum, { holding }) => sum + holding, 0);
 
 const hasRoom = (moment: Moment, owner: string): boolean => (moment.owners.get(owner) ?? noShare).taken < limitOf(moment.rules, owner);
@@ -282,15 +405,15 @@ function isForNewcomers(moment: Moment, owner: string): boolean {
   return demand > 0 && holdingOf(moment) + demand >= (moment.rules.namespace?.limit ?? Infinity);
 }
 
-function isOwnerCrowded({ owners }: Moment, rules: QuotaRules, owner: string): boolean {
+function isOwnerCrowded({ owners }: Moment, rules: QuotaRules, owner: string, by: Waiting): boolean {
   const rule = ownerRule(rules, owner);
-  const { holding, newcomers } = owners.get(owner) ?? noShare;
-  return rule !== undefined && holding + (makesRoom(rule) ? newcomers : 0) > rule.limit;
+  const share = owners.get(owner) ?? noShare;
+  return rule !== undefined && share.holding + (makesRoom(rule) ? share[by] : 0) > rule.limit;
 }
 
-function isNamespaceCrowded(moment: Moment, rules: QuotaRules): boolean {
+function isNamespaceCrowded(moment: Moment, rules: QuotaRules, by: Waiting): boolean {
   const { namespace } = rules;
-  return namespace !== undefined && holdingOf(moment) + (makesRoom(namespace) ? demandOf(moment, rules) : 0) > namespace.limit;
+  return namespace !== undefined && holdingOf(moment) + (makesRoom(namespace) ? demandOf(moment, rules, by) : 0) > namespace.limit;
 }
 
 /** Its owner wants it, and it can run. */
@@ -307,5 +430,3 @@ function isAskedFor(sandbox: Sandbox): boolean {
     metadata.generation > (admitted?.observedGeneration ?? 0);
   return admitted === undefined || !isPausingReason(admitted.reason) || requested;
 }
-
-export const isNewcomer = (sandbox: Sandbox): boolean => isAskedFor(sandbox) && !slotTaken(sandbox);

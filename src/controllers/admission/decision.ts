@@ -1,3 +1,4 @@
+import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import { findCondition, setCondition } from '../../resources/conditions.ts';
 import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
@@ -10,9 +11,11 @@ import {
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
-import type { Step } from './domain.ts';
+import type { Step } from './step.ts';
 import type { Unsettled } from './slot-index.ts';
-import type { Expiry, Slot } from '../../quota/slot.ts';
+import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';
+import type { Expiry } from '../../quota/slot-timing.ts';
+import { waitingReasonOf, type Slot } from '../../quota/slot.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
 export function nameOf({ metadata }: Sandbox): string {
@@ -25,19 +28,27 @@ const perWhom = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'per owne
 /** What is said to the owner of the victim: never a name of somebody else's. */
 function evictionMessage(slot: Slot, rule: QuotaRule, beneficiary: Slot | undefined): string {
   if (beneficiary === undefined) {
-    const comesBack = rule.autoResume === 'All' ? '; it comes back when there is room' : '';
-    return `Paused because more than ${rule.limit} ${perWhom(rule)} were active${comesBack}.`;
+    const comesBack = rule.autoResume === 'All' && (!slot.automatic || slot.unfinished);
+    const comeback = comesBack ? '; it comes back when there is room' : '';
+    return `Paused because more than ${rule.limit} ${perWhom(rule)} were active${comeback}.`;
   }
   if (beneficiary.owner !== slot.owner) return `Paused to make room for a conversation of another owner; limit ${rule.limit}.`;
   const same = rule.scope === 'Owner' ? 'of the same owner' : 'in the same namespace';
   return `Paused to make room for ${nameOf(beneficiary.sandbox)} ${same}; limit ${rule.limit}.`;
 }
 
-/** `limit` is the time as it stands in the template. */
-const expiryMessage = (reason: Expiry['reason'], limit = 'the time'): string =>
-  reason === SandboxReason.idle
-    ? `Paused after ${limit} without work, the idleTimeout of its template.`
-    : `Paused after ${limit} of running, the maxActiveTime of its template.`;
+function expiryMessage(reason: Expiry['reason'], { state, expiry }: Slot): string {
+  // As it stands in the template.
+  const limit = expiry?.limit ?? 'the time';
+  if (reason === SandboxReason.maxActiveTime) return `Paused after ${limit} of running, the maxActiveTime of its template.`;
+  return `Paused after ${limit} ${state === 'starting' ? 'without an answer of its agent' : 'without work'}, the idleTimeout of its template.`;
+}
+
+function waitMessage({ bare }: Slot, rule: QuotaRule): string {
+  const full = `at most ${rule.limit} ${perWhom(rule)} may be active at once.`;
+  if (!bare || !rule.onExceeded.startsWith('Pause')) return `Waiting for room: ${full}`;
+  return `Waiting for room or for an idle sandbox: ${full} A resume without a message pauses no agent that works; a message does.`;
+}
 
 interface Verdict {
   readonly admitted: boolean;
@@ -46,6 +57,8 @@ interface Verdict {
   readonly waitingSince?: string;
   /** It is paused from here on: requests to resume from before do not count any more. */
   readonly paused?: boolean;
+  /** It never runs. */
+  readonly failed?: boolean;
 }
 
 function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
@@ -63,7 +76,7 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
       return {
         admitted: false,
         reason: step.reason,
-        message: expiryMessage(step.reason, slot.expiry?.limit),
+        message: expiryMessage(step.reason, slot),
         paused: true,
       };
     case 'reject': {
@@ -76,39 +89,59 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
         paused: true,
       };
     }
+    case 'refuse':
+      return {
+        admitted: false,
+        reason: CapExceeded.maxSandboxes,
+        message: capExceededMessage('maxSandboxes', step.cap, step.current),
+        failed: true,
+      };
     case 'wait':
       return {
         admitted: false,
-        reason: SandboxReason.waitingForQuota,
-        message: `Waiting for room: at most ${step.rule.limit} ${perWhom(step.rule)} may be active at once.`,
+        reason: waitingReasonOf(slot),
+        message: waitMessage(slot, step.rule),
         waitingSince: new Date(slot.requestedAt).toISOString(),
       };
+  }
+}
+
+/** What is kept of earlier automatic resumes: nothing once a person has asked for the sandbox, or paused it. */
+function automaticResumesAfter(step: Step, now: string): AutomaticResumes | undefined {
+  const before = step.slot.sandbox.status?.automaticResumes;
+  switch (step.kind) {
+    case 'admit':
+      return step.resumed ? resumedAgain(before, now) : undefined;
+    case 'evict':
+    case 'expire':
+      return step.slot.automatic ? before : undefined;
+    case 'release':
+    case 'reject':
+    case 'refuse':
+      return undefined;
+    case 'wait':
+      return before;
   }
 }
 
 /** The sandbox as a step leaves it. */
 export function applied(step: Step, rule: QuotaRule | undefined, now: string): Sandbox {
   const { sandbox } = step.slot;
-  const { admitted, reason, message, waitingSince, paused = false } = verdictOf(step, rule);
-  const { waitingSince: _since, resumeRequestSeen, ...old } = sandbox.status ?? {};
+  const { admitted, reason, message, waitingSince, paused = false, failed = false } = verdictOf(step, rule);
+  const { waitingSince: _since, automaticResumes: _resumes, resumeRequestSeen, ...old } = sandbox.status ?? {};
+  const automaticResumes = automaticResumesAfter(step, now);
   const seen = paused ? resumeRequestOf(sandbox) : resumeRequestSeen;
+  const conditionOf = (type: string, isTrue: boolean) => ({
+    ...{ type, reason, message, observedGeneration: sandbox.metadata.generation },
+    status: isTrue ? ('True' as const) : ('False' as const),
+  });
+  const conditions = setCondition(old.conditions, conditionOf(SandboxCondition.admitted, admitted), now);
   const status: SandboxState = {
     ...old,
     ...(waitingSince === undefined ? {} : { waitingSince }),
     ...(seen === undefined ? {} : { resumeRequestSeen: seen }),
-    conditions: [
-      ...setCondition(
-        old.conditions,
-        {
-          type: SandboxCondition.admitted,
-          status: admitted ? 'True' : 'False',
-          reason,
-          message,
-          observedGeneration: sandbox.metadata.generation,
-        },
-        now,
-      ),
-    ],
+    ...(automaticResumes === undefined ? {} : { automaticResumes }),
+    conditions: [...(failed ? setCondition(conditions, conditionOf(SandboxCondition.failed, true), now) : conditions)],
   };
   const view = viewOfSandbox({ ...sandbox, status });
   return { ...sandbox, status: { ...status, phase: view.phase, reason: view.reason, message: view.message } };
@@ -125,6 +158,7 @@ export function meanwhile({ kind, slot }: Step): Pick<Unsettled, 'state' | 'take
       return { state: 'freeing', taken: true };
     case 'wait':
     case 'reject':
+    case 'refuse':
       return { state: 'none', taken: slot.taken };
   }
 }

@@ -1,92 +1,104 @@
-import { isSameRule, ownerRule, type QuotaRule, type QuotaRules } from '../../resources/quota-rules.ts';
-import { Group, byRequest, byResume } from '../../quota/group.ts';
+import { capsOf, quotaCaps, type Cap, type QuotaCaps } from '../../resources/quota-caps.ts';
+import { isSameRule, ownerRule, quotaRules, type QuotaRules } from '../../resources/quota-rules.ts';
+import { Group, byRequest } from '../../quota/group.ts';
 import { OrderedSet } from '../../quota/ordered-set.ts';
 import { outlookIn, tighterOf, type Outlook } from '../../quota/outlook.ts';
+import type { RampOptions } from '../../quota/ramp.ts';
 import type { Slot } from '../../quota/slot.ts';
+import { Alarms } from './alarms.ts';
+import { Comebacks } from './comebacks.ts';
+import { Owner, type OwnerGroup } from './owner-group.ts';
+import type { Step } from './step.ts';
 
-/** One decision. What it says has to be written on the very version of the sandbox that it was made for. */
-export type Step =
-  /** Its pod is gone: it needs its slot no more. */
-  | { readonly kind: 'release'; readonly slot: Slot }
-  | { readonly kind: 'admit'; readonly slot: Slot; readonly resumed: boolean }
-  /** For a newcomer, or because the limit was lowered. */
-  | { readonly kind: 'evict'; readonly slot: Slot; readonly rule: QuotaRule; readonly beneficiary: Slot | undefined }
-  | { readonly kind: 'expire'; readonly slot: Slot; readonly reason: NonNullable<Slot['expiry']>['reason'] }
-  | { readonly kind: 'reject'; readonly slot: Slot; readonly rule: QuotaRule; readonly current: number }
-  | { readonly kind: 'wait'; readonly slot: Slot; readonly rule: QuotaRule };
-
-export interface OwnerGroup extends Group {
-  readonly owner: string;
-}
-
-/** An owner with what of it stands in the sets of its domain. */
-class Owner extends Group implements OwnerGroup {
-  readonly owner: string;
-  ready: Slot | undefined;
-  resume: Slot | undefined;
-  /** The newcomers that only the namespace's limit may keep out. */
-  demand = 0;
-  ripening: { readonly at: number; readonly owner: string } | undefined;
-
-  constructor(owner: string) {
-    super();
-    this.owner = owner;
-  }
-}
-
-const byTime = (one: { at: number; owner: string }, other: { at: number; owner: string }): number =>
-  one.at - other.at || (one.owner === other.owner ? 0 : one.owner < other.owner ? -1 : 1);
 const expiryOf = ({ expiry }: Slot): number => expiry?.at ?? Infinity;
 const byExpiry = (one: Slot, other: Slot): number =>
   (expiryOf(one) === expiryOf(other) ? 0 : expiryOf(one) - expiryOf(other)) || (one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1);
-const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owners: new Map(), conflicts: new Map() };
+
+export interface DomainOptions {
+  /** How fast sandboxes may come back by themselves. */
+  readonly ramp?: RampOptions;
+}
 
 /**
  * The sandboxes of one namespace as their quotas see them. It is told of every change and says what to do next; both take time
  * logarithmic in their number. Pure: no I/O, and no clock but the `now` it is given.
  *
  * What holds for `next`:
- * - It admits only where every limit has room, newcomers in the order in which they came, and before everything that comes back
- *   by itself.
- * - It evicts only what runs and has finished its start, and no more than newcomers wait beyond the slots that are getting free;
- *   none while the namespace keeps out newcomers and makes no room, but for a limit that was lowered.
- * - Nothing is evicted for what comes back by itself.
+ * - It admits only where every limit has room: newcomers in the order in which they came, those with work to do before bare resumes,
+ *   and all of them before everything that comes back by itself.
+ * - It evicts only what runs and has finished its start, or is stalled, and no more than newcomers wait beyond the slots that are
+ *   getting free; none while the namespace keeps out newcomers and makes no room, but for a limit that was lowered.
+ * - For a bare resume it evicts only what is idle. Nothing is evicted for what comes back by itself.
+ * - What comes back by itself does so at a bounded rate.
  */
 export class Domain {
   readonly #slots = new Map<string, Slot>();
   readonly #owners = new Map<string, Owner>();
   readonly all = new Group();
-  #rules = noRules;
+  #rules = quotaRules([]);
+  #caps = quotaCaps([]);
   #demand = 0;
+  #bareDemand = 0;
+  /** Of `#ready`, those with work to do. */
+  #readyDemanding = 0;
+  readonly #comebacks: Comebacks;
+  #now = 0;
   /** The first newcomer of each owner that has room. */
   readonly #ready = new OrderedSet(byRequest);
-  /** The first to come back of each owner that has room and no newcomers. */
-  readonly #resume = new OrderedSet(byResume);
   /** Those whose newcomers make room for themselves beyond what is free. */
   readonly #crowded = new Set<Owner>();
+  /** Those whose bare resumes wait beyond what is free, while one of theirs is idle. */
+  readonly #bareCrowded = new Set<Owner>();
   /** Those over their limit, whether anybody waits or not. */
   readonly #over = new Set<Owner>();
   readonly #rejecting = new Set<Owner>();
-  readonly #ripening = new OrderedSet(byTime);
+  /** Those with more sandboxes than may be stored, some of which are undecided. */
+  readonly #tooMany = new Set<Owner>();
+  /** When an owner has to be looked at again, because one of its sandboxes becomes old enough for something. */
+  readonly #ripening = new Alarms();
   readonly #expiring = new OrderedSet(byExpiry);
   readonly #releasable = new Map<string, Slot>();
   readonly #unexplained = new Map<string, Slot>();
+
+  constructor({ ramp }: DomainOptions = {}) {
+    this.#comebacks = new Comebacks(ramp);
+  }
 
   get rules(): QuotaRules {
     return this.#rules;
   }
 
+  get caps(): QuotaCaps {
+    return this.#caps;
+  }
+
   /** Takes time in proportion to the number of owners, if little where theirs stays the same. */
-  setRules(rules: QuotaRules): void {
+  setRules(rules: QuotaRules, caps = quotaCaps([])): void {
     const same = rules.namespace?.autoResume === this.#rules.namespace?.autoResume;
     this.#rules = rules;
+    this.#caps = caps;
     this.all.rule = rules.namespace;
+    this.all.maxStored = caps.namespace.maxSandboxes?.limit ?? Infinity;
     for (const owner of this.#owners.values()) {
-      const rule = ownerRule(rules, owner.owner);
       const old = owner.rule;
-      owner.rule = rule;
-      if (!same || !isSameRule(rule, old)) this.#refresh(owner);
+      const oldMax = owner.maxStored;
+      this.#setRulesOf(owner);
+      if (!same || !isSameRule(owner.rule, old) || owner.maxStored !== oldMax) this.#refresh(owner);
     }
+  }
+
+  #setRulesOf(owner: Owner): void {
+    owner.rule = ownerRule(this.#rules, owner.owner);
+    owner.maxStored = this.#capOf(owner)?.limit ?? Infinity;
+  }
+
+  #capOf({ owner }: Owner): Cap | undefined {
+    return capsOf(this.#caps, owner, 'maxSandboxes').find(({ scope }) => scope === 'Owner');
+  }
+
+  /** A quota is gone. Until it is clear that no other takes its place, nothing comes back by itself. */
+  quotaVanished(now: number): void {
+    this.#comebacks.quotaVanished(now);
   }
 
   slot(uid: string): Slot | undefined {
@@ -116,6 +128,7 @@ export class Domain {
     if (old !== undefined) this.#drop(old);
     this.#slots.set(slot.uid, slot);
     const owner = this.#owner(slot.owner);
+    if (old?.state === 'resumable' && slot.taken) this.#comebacks.took(owner.owner, this.#now);
     owner.add(slot);
     this.all.add(slot);
     if (slot.expiry !== undefined) this.#expiring.add(slot);
@@ -131,30 +144,48 @@ export class Domain {
     this.#drop(old);
     const owner = this.#owner(old.owner);
     this.#refresh(owner);
-    if (owner.isEmpty) this.#owners.delete(old.owner);
+    if (owner.isEmpty) {
+      this.#owners.delete(old.owner);
+      this.#comebacks.forgetOwner(old.owner);
+      this.#ripening.set(old.owner, Infinity);
+    }
     return old;
   }
 
   /** The next thing to do, or undefined when there is nothing until something changes or `wakeAt` has come. */
   next(now: number): Step | undefined {
+    this.#now = now;
     this.#ripen(now);
-    return this.#release() ?? this.#expire(now) ?? this.#admit() ?? this.#reject() ?? this.#evict() ?? this.#comeBack() ?? this.#explain();
+    return (
+      this.#release() ??
+      this.#expire(now) ??
+      this.#refuse() ??
+      this.#admit() ??
+      this.#reject() ??
+      this.#evict() ??
+      this.#evictIdle() ??
+      this.#comeBack(now) ??
+      this.#explain()
+    );
   }
 
   /** When `next` may say something else without any change, in milliseconds since 1970; Infinity: never. */
   get wakeAt(): number {
     const expiry = this.#expiring.first;
     return Math.min(
-      this.#ripening.first?.at ?? Infinity,
+      this.#ripening.at,
       expiry === undefined ? Infinity : expiryOf(expiry),
-      this.#excess > 0 ? this.all.ripeAt : Infinity,
+      this.all.excess(this.#demand + this.#bareDemand) > 0 ? this.all.ripeAt : Infinity,
+      this.all.hasRoom ? this.#comebacks.readyAt : Infinity,
     );
   }
 
   /** What would become of one more start in a group: of an owner, or, with `all`, of any owner that has room itself. */
   outlook(group: Group): Outlook {
-    const namespace = outlookIn(this.all, this.#demand, this.#ready.size);
+    const namespace = outlookIn(this.all, { demanding: this.#demand, ready: this.#readyDemanding, bare: this.#bareDemand });
     if (group === this.all) return namespace;
+    // Nothing else does that for an owner within its limit.
+    group.ripen(this.#now);
     const owner = outlookIn(group);
     return owner.outcome === 'pauses' && group.holding <= group.limit && this.#isFull ? namespace : tighterOf(owner, namespace);
   }
@@ -167,9 +198,9 @@ export class Domain {
     return !this.all.makesRoom && this.all.holding + this.#demand > this.all.limit;
   }
 
-  /** How many have to go before the namespace is within its limit, with the newcomers that make room for themselves. */
-  get #excess(): number {
-    return this.all.holding + (this.all.makesRoom ? this.#demand : 0) - this.all.limit;
+  /** The same for bare resumes, who also come after the newcomers with work to do. */
+  get #isFullForBare(): boolean {
+    return !this.all.makesRoom && this.all.holding + this.#demand + this.#bareDemand > this.all.limit;
   }
 
   #drop(slot: Slot): void {
@@ -185,7 +216,7 @@ export class Domain {
     let owner = this.#owners.get(name);
     if (owner === undefined) {
       owner = new Owner(name);
-      owner.rule = ownerRule(this.#rules, name);
+      this.#setRulesOf(owner);
       this.#owners.set(name, owner);
     }
     return owner;
@@ -197,26 +228,25 @@ export class Domain {
     if (ready !== owner.ready) {
       if (owner.ready !== undefined) this.#ready.delete(owner.ready);
       if (ready !== undefined) this.#ready.add(ready);
+      this.#readyDemanding += demands(ready) - demands(owner.ready);
       owner.ready = ready;
     }
-    const resume = this.#toResume(owner);
-    if (resume !== owner.resume) {
-      if (owner.resume !== undefined) this.#resume.delete(owner.resume);
-      if (resume !== undefined) this.#resume.add(resume);
-      owner.resume = resume;
-    }
+    this.#comebacks.offer(owner.owner, this.#toResume(owner));
     const room = Math.max(0, owner.limit - owner.holding);
-    const demand = Math.min(owner.waiting.size, room);
+    const demand = Math.min(owner.demanding, room);
+    const bareDemand = Math.min(owner.waiting.size, room) - demand;
     this.#demand += demand - owner.demand;
-    owner.demand = demand;
-    const excess = excessOf(owner);
+    this.#bareDemand += bareDemand - owner.bareDemand;
+    Object.assign(owner, { demand, bareDemand });
+    const excess = owner.excess(owner.demanding);
+    const withBare = owner.excess(owner.waiting.size);
     const evictable = excess > 0 && owner.victims > 0;
     keepIn(this.#over, owner, evictable && owner.holding > owner.limit);
     keepIn(this.#crowded, owner, evictable && owner.holding <= owner.limit);
+    keepIn(this.#bareCrowded, owner, withBare > 0 && owner.idleVictim !== undefined);
+    keepIn(this.#tooMany, owner, owner.oneTooMany !== undefined);
     keepIn(this.#rejecting, owner, owner.rule?.onExceeded === 'Reject' && owner.waiting.size > room);
-    if (owner.ripening !== undefined) this.#ripening.delete(owner.ripening);
-    owner.ripening = excess > 0 && owner.ripeAt < Infinity ? { at: owner.ripeAt, owner: owner.owner } : undefined;
-    if (owner.ripening !== undefined) this.#ripening.add(owner.ripening);
+    this.#ripening.set(owner.owner, Math.min(withBare > 0 ? owner.ripeAt : Infinity, owner.comebackAt));
   }
 
   #toResume(owner: Owner): Slot | undefined {
@@ -229,8 +259,8 @@ export class Domain {
 
   #ripen(now: number): void {
     this.all.ripen(now);
-    for (let due = this.#ripening.first; due !== undefined && due.at <= now; due = this.#ripening.first) {
-      const owner = this.#owner(due.owner);
+    for (let name = this.#ripening.takeDue(now); name !== undefined; name = this.#ripening.takeDue(now)) {
+      const owner = this.#owner(name);
       owner.ripen(now);
       this.#refresh(owner);
     }
@@ -246,6 +276,16 @@ export class Domain {
     return slot?.expiry !== undefined && slot.expiry.at <= now ? { kind: 'expire', slot, reason: slot.expiry.reason } : undefined;
   }
 
+  /** The last that was created, of those that nobody has let in yet. */
+  #refuse(): Step | undefined {
+    for (const owner of this.#tooMany) {
+      const [slot, cap] = [owner.oneTooMany, this.#capOf(owner)];
+      if (slot !== undefined && cap !== undefined) return { kind: 'refuse', slot, cap, current: owner.stored - 1 };
+    }
+    const [slot, cap] = [this.all.oneTooMany, this.#caps.namespace.maxSandboxes];
+    return slot === undefined || cap === undefined ? undefined : { kind: 'refuse', slot, cap, current: this.all.stored - 1 };
+  }
+
   #admit(): Step | undefined {
     const slot = this.all.hasRoom ? this.#ready.first : undefined;
     return slot === undefined ? undefined : { kind: 'admit', slot, resumed: false };
@@ -258,7 +298,8 @@ export class Domain {
       if (slot !== undefined && owner.rule !== undefined) return { kind: 'reject', slot, rule: owner.rule, current: owner.taken };
     }
     const { rule } = this.all;
-    if (rule?.onExceeded !== 'Reject' || this.all.holding + this.#demand <= rule.limit || this.#demand === 0) return undefined;
+    const demand = this.#demand + this.#bareDemand;
+    if (rule?.onExceeded !== 'Reject' || this.all.holding + demand <= rule.limit || demand === 0) return undefined;
     const slot = this.all.waiting.last;
     return slot === undefined ? undefined : { kind: 'reject', slot, rule, current: this.all.taken };
   }
@@ -268,22 +309,29 @@ export class Domain {
     for (const owner of crowded) {
       const { victim, rule } = owner;
       if (victim === undefined || rule === undefined) continue;
-      // Those before it get a slot that is free or getting free.
-      const beneficiary = owner.makesRoom ? owner.waiting.at(Math.max(0, owner.limit - owner.holding)) : undefined;
-      return { kind: 'evict', slot: victim, rule, beneficiary };
+      return { kind: 'evict', slot: victim, rule, beneficiary: owner.beneficiary };
     }
     const { victim, rule } = this.all;
-    if (victim === undefined || rule === undefined || this.#excess <= 0) return undefined;
-    const beneficiary =
-      this.all.makesRoom && this.#demand > 0 ? this.all.waiting.at(Math.max(0, this.all.limit - this.all.holding)) : undefined;
-    return { kind: 'evict', slot: victim, rule, beneficiary };
+    if (victim === undefined || rule === undefined || this.all.excess(this.#demand) <= 0) return undefined;
+    return { kind: 'evict', slot: victim, rule, beneficiary: this.#demand > 0 ? this.all.beneficiary : undefined };
   }
 
-  /** What comes back by itself never takes what a newcomer is about to get. */
-  #comeBack(): Step | undefined {
-    const slot = this.#resume.first;
-    if (slot === undefined || !this.all.hasRoom || this.all.holding + this.#demand >= this.all.limit) return undefined;
-    return { kind: 'admit', slot, resumed: true };
+  /** For bare resumes, once nothing has to go for those with work to do. */
+  #evictIdle(): Step | undefined {
+    for (const owner of this.#isFullForBare ? [] : this.#bareCrowded) {
+      const { idleVictim, rule } = owner;
+      if (idleVictim !== undefined && rule !== undefined) return { kind: 'evict', slot: idleVictim, rule, beneficiary: owner.beneficiary };
+    }
+    const { idleVictim, rule } = this.all;
+    const excess = this.all.excess(this.#demand + this.#bareDemand);
+    if (idleVictim === undefined || rule === undefined || excess <= 0) return undefined;
+    return { kind: 'evict', slot: idleVictim, rule, beneficiary: this.all.beneficiary };
+  }
+
+  /** Newcomers are admitted before: those that are left wait for slots that are getting free, which nobody else gets either. */
+  #comeBack(now: number): Step | undefined {
+    const slot = this.all.hasRoom ? this.#comebacks.next(now) : undefined;
+    return slot === undefined ? undefined : { kind: 'admit', slot, resumed: true };
   }
 
   #explain(): Step | undefined {
@@ -296,7 +344,7 @@ export class Domain {
   }
 }
 
-const excessOf = (group: Group): number => group.holding + (group.makesRoom ? group.waiting.size : 0) - group.limit;
+const demands = (ready: Slot | undefined): number => (ready === undefined || ready.bare ? 0 : 1);
 
 function keepIn<T>(set: Set<T>, value: T, member: boolean): void {
   if (member) set.add(value);

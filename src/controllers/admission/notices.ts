@@ -1,6 +1,7 @@
+import { CapExceeded } from '../../resources/cap-exceeded.ts';
 import { nameOf } from './decision.ts';
-import type { Step } from './domain.ts';
-import type { Slot } from '../../quota/slot.ts';
+import type { Step } from './step.ts';
+import { waitingReasonOf, type Slot } from '../../quota/slot.ts';
 
 /** What somebody is told of a decision, as an Event. */
 export interface Notice {
@@ -20,9 +21,11 @@ export function noticesOf(step: Step, message: string): readonly Notice[] {
     case 'admit':
       return step.resumed ? [{ slot, reason: 'ResumedByQuota', message: 'Comes back by itself: there is room again.' }] : [];
     case 'wait':
-      return [{ slot, reason: 'WaitingForQuota', message }];
+      return [{ slot, reason: waitingReasonOf(slot), message }];
     case 'reject':
       return [{ slot, reason: 'QuotaExceeded', message }];
+    case 'refuse':
+      return [{ slot, reason: CapExceeded.maxSandboxes, message }];
     case 'expire':
       return [{ slot, reason: step.reason, message }];
     case 'evict': {

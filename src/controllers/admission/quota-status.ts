@@ -6,13 +6,16 @@ import { isConflict, isNotFound } from '../../kube/errors.ts';
 import type { Store } from '../../kube/store.ts';
 import { findCondition, setCondition } from '../../resources/conditions.ts';
 import { QuotaCondition, conversationQuotas, maxFullOwners, type ConversationQuota } from '../../resources/conversation-quota.ts';
-import type { Domain, OwnerGroup } from './domain.ts';
+import type { Domain } from './domain.ts';
+import type { OwnerGroup } from './owner-group.ts';
+import type { StoredLimits } from './stored-limits.ts';
 import type { Group } from '../../quota/group.ts';
 
 export interface QuotaStatusOptions {
   readonly client: KubeClient;
   readonly stores: { readonly quotas: Store<ConversationQuota> };
   readonly domain: (namespace: string) => Domain;
+  readonly limits: Pick<StoredLimits, 'countsFor'>;
   readonly clock: Clock;
 }
 
@@ -43,7 +46,7 @@ const countsOf = (groups: readonly Group[]) => {
   return {
     active: sum(({ taken }) => taken),
     waiting: sum(({ waiting }) => waiting.size),
-    paused: sum(({ resumable }) => resumable.size),
+    paused: sum(({ comingBack }) => comingBack),
   };
 };
 
@@ -127,6 +130,7 @@ export class QuotaStatusReconciler {
     return {
       observedGeneration: quota.metadata.generation,
       ...usageOf(quota, domain),
+      ...this.#options.limits.countsFor(quota),
       ...(conditions === undefined ? {} : { conditions: [...conditions] }),
     };
   }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { isNewerVersion } from '../../resources/object.ts';
+import { quotaCaps } from '../../resources/quota-caps.ts';
 import { quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import { Domain } from './domain.ts';
@@ -31,16 +32,30 @@ export interface Leftover {
 interface Namespace {
   readonly domain: Domain;
   readonly quotas: Map<string, ConversationQuota>;
-  readonly unsettled: Map<string, Unsettled>;
-  readonly leftovers: Map<string, Leftover>;
+  /** Quotas that are gone, by name: each holds on for a moment, because another one may take its place. */
+  readonly vanished: Map<string, Vanished>;
+  /** By the names of their pods. */
+  readonly leftovers: Map<string, readonly Leftover[]>;
   /** The rules have to be made again of the quotas. */
   stale: boolean;
 }
 
+interface Vanished {
+  readonly quota: ConversationQuota;
+  readonly until: number;
+}
+
+/** `kubectl replace --force`, and tools that delete and create, are done in less. */
+const replacementMs = 5_000;
+
 export interface SlotIndexOptions {
+  /** By a clock that never goes back. */
+  readonly now: () => number;
   readonly classify: (sandbox: Sandbox) => Slot;
   /** A slot has become another. Of a leftover both have the state freeing. */
   readonly onChange: (namespace: string, before: Slot | undefined, after: Slot | undefined) => void;
+  /** A pod of a sandbox that is gone has to be asked for. */
+  readonly onLeftover: (leftover: Leftover) => void;
 }
 
 /** Of the very same version of the sandbox, with nothing else that is different. */
@@ -48,6 +63,15 @@ const isSameSlot = (one: Slot, other: Slot): boolean =>
   (Object.keys(one) as (keyof Slot)[]).every(
     (key) => one[key] === other[key] || (key === 'expiry' && isDeepStrictEqual(one[key], other[key])),
   );
+
+/** Nothing is to be decided of it. */
+const decidedOn = { releasable: false, expiry: undefined, undecided: false } as const;
+
+const isForTheSame = ({ spec }: ConversationQuota, other: ConversationQuota): boolean =>
+  spec.scope === other.spec.scope && spec.owner === other.spec.owner;
+
+/** Whoever comes waits until it is clear that the quota is gone; nobody is paused or refused for one that is. */
+const letWait = (quota: ConversationQuota): ConversationQuota => ({ ...quota, spec: { ...quota.spec, onExceeded: 'Queue' } });
 
 const leftoverUid = (sandboxUid: string): string => `leftover/${sandboxUid}`;
 
@@ -67,11 +91,25 @@ export class SlotIndex {
   /** Under the rules of the quotas that are known now: made once for any number of changes. */
   domain(namespace: string): Domain {
     const entry = this.#namespace(namespace);
+    const now = this.#options.now();
+    for (const [name, { until }] of entry.vanished) {
+      if (until > now) continue;
+      entry.vanished.delete(name);
+      entry.stale = true;
+    }
     if (entry.stale) {
       entry.stale = false;
-      entry.domain.setRules(quotaRules([...entry.quotas.values()]));
+      const quotas = [...entry.quotas.values()];
+      const holdingOn = [...entry.vanished.values()].filter((gone) => !quotas.some((quota) => isForTheSame(quota, gone.quota)));
+      const all = [...quotas, ...holdingOn.map(({ quota }) => letWait(quota))];
+      entry.domain.setRules(quotaRules(all), quotaCaps(all));
     }
     return entry.domain;
+  }
+
+  /** When the rules of a namespace change by time alone. */
+  rulesChangeAt(namespace: string): number {
+    return Math.min(Infinity, ...[...this.#namespace(namespace).vanished.values()].map(({ until }) => until));
   }
 
   get namespaces(): Iterable<string> {
@@ -86,12 +124,12 @@ export class SlotIndex {
     return this.#namespace(namespace).quotas.values();
   }
 
-  unsettled(namespace: string): readonly Unsettled[] {
-    return [...this.#namespace(namespace).unsettled.values()];
+  unsettled(uid: string): Unsettled | undefined {
+    return this.#known.get(uid)?.unsettled;
   }
 
-  leftovers(namespace: string): readonly Leftover[] {
-    return [...this.#namespace(namespace).leftovers.values()];
+  leftovers(namespace: string, podName: string): readonly Leftover[] {
+    return this.#namespace(namespace).leftovers.get(podName) ?? [];
   }
 
   /** Older versions than the one that is known change nothing. A newer one says what became of every earlier write. */
@@ -104,7 +142,6 @@ export class SlotIndex {
       if (known.sandbox === sandbox) return;
     }
     this.#known.set(uid, { sandbox });
-    this.#namespaceOf(sandbox).unsettled.delete(uid);
     this.reclassify(uid);
   }
 
@@ -116,9 +153,7 @@ export class SlotIndex {
     const slot = this.#options.classify(sandbox);
     this.#put(
       sandbox.metadata.namespace,
-      unsettled === undefined
-        ? slot
-        : { ...slot, state: unsettled.state, taken: unsettled.taken || slot.taken, releasable: false, expiry: undefined },
+      unsettled === undefined ? slot : { ...slot, state: unsettled.state, taken: unsettled.taken || slot.taken, ...decidedOn },
     );
   }
 
@@ -127,15 +162,13 @@ export class SlotIndex {
     const known = this.#known.get(uid);
     // What the watch has shown meanwhile is the outcome.
     if (known === undefined || isNewerVersion(known.sandbox, sandbox)) return;
-    const entry = { sandbox, ...unsettled };
-    this.#known.set(uid, { sandbox, unsettled: entry });
-    this.#namespaceOf(sandbox).unsettled.set(uid, entry);
+    this.#known.set(uid, { sandbox, unsettled: { sandbox, ...unsettled } });
     this.reclassify(uid);
   }
 
   settle(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
-    if (!this.#namespaceOf(sandbox).unsettled.delete(uid)) return;
+    if (this.unsettled(uid) === undefined) return;
     this.#known.set(uid, { sandbox });
     this.reclassify(uid);
   }
@@ -146,7 +179,6 @@ export class SlotIndex {
     const known = this.#known.get(uid) ?? { sandbox: gone };
     this.#known.delete(uid);
     const entry = this.#namespace(namespace);
-    entry.unsettled.delete(uid);
     const taken = slotTaken(known.sandbox) || slotTaken(gone) || known.unsettled?.taken === true;
     // First the one, then the other: in between it must not seem free.
     if (taken) this.addLeftover({ sandboxUid: uid, namespace, podName: name }, known.sandbox);
@@ -155,15 +187,20 @@ export class SlotIndex {
   }
 
   addLeftover(leftover: Leftover, sandbox: Sandbox): void {
-    this.#namespace(leftover.namespace).leftovers.set(leftover.sandboxUid, leftover);
+    const { namespace, podName, sandboxUid } = leftover;
+    const others = this.leftovers(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
+    this.#namespace(namespace).leftovers.set(podName, [...others, leftover]);
+    this.#options.onLeftover(leftover);
     const slot = this.#options.classify(sandbox);
-    const uid = leftoverUid(leftover.sandboxUid);
-    this.#put(leftover.namespace, { ...slot, uid, state: 'freeing', taken: true, releasable: false, expiry: undefined });
+    const uid = leftoverUid(sandboxUid);
+    this.#put(namespace, { ...slot, uid, state: 'freeing', taken: true, stored: false, ...decidedOn });
   }
 
-  removeLeftover({ namespace, sandboxUid }: Leftover): void {
+  removeLeftover({ namespace, podName, sandboxUid }: Leftover): void {
     const entry = this.#namespace(namespace);
-    entry.leftovers.delete(sandboxUid);
+    const others = this.leftovers(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
+    if (others.length > 0) entry.leftovers.set(podName, others);
+    else entry.leftovers.delete(podName);
     const before = entry.domain.remove(leftoverUid(sandboxUid));
     if (before !== undefined) this.#options.onChange(namespace, before, undefined);
   }
@@ -180,9 +217,15 @@ export class SlotIndex {
     return true;
   }
 
-  forgetQuota({ metadata: { uid, namespace } }: ConversationQuota): void {
+  forgetQuota({ metadata: { uid, name, namespace } }: ConversationQuota): void {
     const entry = this.#namespace(namespace);
-    if (entry.quotas.delete(uid)) entry.stale = true;
+    const quota = entry.quotas.get(uid);
+    if (quota === undefined) return;
+    entry.quotas.delete(uid);
+    entry.stale = true;
+    const now = this.#options.now();
+    entry.domain.quotaVanished(now);
+    entry.vanished.set(name, { quota, until: now + replacementMs });
   }
 
   #put(namespace: string, slot: Slot): void {
@@ -193,14 +236,10 @@ export class SlotIndex {
     this.#options.onChange(namespace, before, slot);
   }
 
-  #namespaceOf({ metadata: { namespace } }: Sandbox): Namespace {
-    return this.#namespace(namespace);
-  }
-
   #namespace(name: string): Namespace {
     let entry = this.#namespaces.get(name);
     if (entry === undefined) {
-      entry = { domain: new Domain(), quotas: new Map(), unsettled: new Map(), leftovers: new Map(), stale: false };
+      entry = { domain: new Domain(), quotas: new Map(), vanished: new Map(), leftovers: new Map(), stale: false };
       this.#namespaces.set(name, entry);
     }
     return entry;

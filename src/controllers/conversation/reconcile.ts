@@ -59,6 +59,8 @@ export interface ConversationReconcilerOptions {
   /** What differs from the defaults: 10 min for a clone and for the set-up script each, 10 GiB for a repository. */
   readonly preparation?: Partial<PreparationLimits> | undefined;
   readonly credentials: AgentCredentials;
+  /** Why a start can't be accepted beside what is stored; default: none is refused. */
+  readonly refusalOf?: ((conversation: CachedConversation) => { readonly code: string; readonly message: string } | undefined) | undefined;
   readonly events: Pick<EventRecorder, 'record'>;
   /** See `StatusWatchOptions`. */
   readonly mostPollMs?: number | undefined;

@@ -6,6 +6,7 @@ import type { Clock } from '../../kube/clock.ts';
 import { Shares } from '../../kube/shares.ts';
 import type { Store } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { StartStatus, StartStep } from '../../resources/conversation.ts';
 import { isNewerVersion } from '../../resources/object.ts';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
@@ -30,6 +31,8 @@ export interface StartStepsOptions {
   /** Where the sandboxes of a namespace reach the gateway; absent: they don't. */
   readonly agentSide?: { readonly url: string; readonly namespace: string } | undefined;
   readonly configurations: AgentConfigurations;
+  /** Why a start can't be accepted beside what is stored. */
+  readonly refusalOf?: ((conversation: CachedConversation) => { readonly code: string; readonly message: string } | undefined) | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Adds the next status of the start. */
@@ -63,8 +66,10 @@ export class StartSteps {
 
   /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
   async advance(scope: Scope, signal: AbortSignal): Promise<number | undefined> {
-    const { client, stores, configurations, transition } = this.#options;
+    const { client, stores, configurations, transition, refusalOf } = this.#options;
     if (scope.startStatus === 'WORKING') {
+      const refusal = refusalOf?.(scope.stored);
+      if (refusal !== undefined) throw new StartFailure(refusal.code, refusal.message);
       // Before anything is made that could not work without.
       await configurations.of(scope.stored);
       const access = { client, store: stores.sandboxes };

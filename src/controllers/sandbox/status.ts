@@ -116,6 +116,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(wanted ? {} : { pausedAt: old.pausedAt ?? now }),
     ...(old.waitingSince === undefined ? {} : { waitingSince: old.waitingSince }),
     ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
+    ...(old.automaticResumes === undefined ? {} : { automaticResumes: old.automaticResumes }),
     conditions: [...conditions],
   };
   const { phase, reason: why, message: text } = viewOfSandbox({ ...sandbox, status });

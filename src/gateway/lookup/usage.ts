@@ -4,6 +4,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversations as conversationKind, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Holdings, Records } from './records.ts';
 
 /** Starts that are to get a sandbox of their own and have none yet. */
@@ -33,12 +34,21 @@ export function conversationsIn({ conversations, sandboxes }: Holdings): Readonl
   );
 }
 
+interface GroupSources {
+  readonly now: number;
+  readonly templates: readonly SandboxTemplate[];
+}
+
 /** The sandboxes of one owner as the operator sees them. */
-export function groupOf(holdings: Holdings, rule: QuotaRule | undefined, now: number): Group {
+export function groupOf(holdings: Holdings, rule: QuotaRule | undefined, { now, templates }: GroupSources): Group {
   const inside = conversationsIn(holdings);
   const group = new Group();
   group.rule = rule;
-  for (const sandbox of holdings.sandboxes) group.add(classify({ sandbox, conversations: inside.get(sandbox.metadata.name) ?? [], now }));
+  const limits = new Map(templates.map(({ metadata, spec }) => [metadata.name, spec]));
+  for (const sandbox of holdings.sandboxes) {
+    const conversations = inside.get(sandbox.metadata.name) ?? [];
+    group.add(classify({ sandbox, conversations, limits: limits.get(sandbox.spec.templateName), now }));
+  }
   group.ripen(now);
   return group;
 }

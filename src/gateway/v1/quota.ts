@@ -27,7 +27,7 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
       return {
         json: quotaRecord({
           owner,
-          group: groupOf(holdings, ownerRule(rules, owner), clock.now()),
+          group: groupOf(holdings, ownerRule(rules, owner), { now: clock.now(), templates: records.templates() }),
           starts: startsWithoutSandbox(holdings, records),
           shared:
             namespace &&

@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { isAutomatic } from '../../quota/automatic-resume.ts';
 import type { Group } from '../../quota/group.ts';
-import { outlookIn } from '../../quota/outlook.ts';
+import { outlookIn, queueOf } from '../../quota/outlook.ts';
 import { autoResumePolicies, quotaPolicies, quotaScopes, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { CapField } from '../../resources/quota-caps.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
-import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import { slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { CapUse } from '../lookup/storage-caps.ts';
 import type { Totals } from '../lookup/stored-totals.ts';
 import { idSchema, timestampSchema } from './schemas.ts';
@@ -33,7 +34,7 @@ const capSchema = z.object({
 export const quotaSchema = z.object({
   active: z.int().min(0).meta({ description: 'How many of your sandboxes take a slot; also those that start or stop.' }),
   waiting: z.int().min(0).meta({ description: 'How many wait for one.' }),
-  paused: z.int().min(0).meta({ description: 'How many a quota has paused; they come back by themselves.' }),
+  paused: z.int().min(0).meta({ description: 'How many a quota has paused and come back by themselves, now or after a delay.' }),
   quotas: z.array(limitSchema).meta({ description: 'Those that hold for you, the one with the least room first. Empty: no limit.' }),
   stored: z
     .object({ conversations: z.int().min(0), stored_bytes: z.int().min(0), sandboxes: z.int().min(0) })
@@ -50,7 +51,10 @@ export const quotaSchema = z.object({
       pauses_other_owner: z.boolean().meta({ description: 'Whether a sandbox of somebody else would be.' }),
       not_before: timestampSchema.nullable().meta({ description: 'Until when what would be paused is still too young for it.' }),
     })
-    .meta({ description: 'What one more start, or a resume, would do now. Nothing is done or reserved.' }),
+    .meta({
+      description:
+        'What one more start, or a resume with a message or a run, would do now. A resume alone pauses no agent that works. Nothing is done or reserved.',
+    }),
 });
 
 type QuotaRecord = z.output<typeof quotaSchema>;
@@ -105,8 +109,15 @@ const whose = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'of yours' 
 const waits = (rule: QuotaRule, why: string): NextStart => ({ outcome: 'waits', rule, reason: `It would wait: ${why}` });
 const full = (rule: QuotaRule): string => `at most ${rule.limit} ${whose(rule)} may be active at once`;
 
+/** Why it would be that one. */
+function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
+  if (viewOfSandbox(victim).phase !== 'RUNNING') return 'whose agent can not be used';
+  if (isAutomatic(victim, [])) return 'which came back by itself';
+  return onExceeded === 'PauseLongestIdle' ? 'the one that has been idle for the longest time' : 'the oldest that runs';
+}
+
 function pauses(rule: QuotaRule, victim: Sandbox, at: number, own: boolean): NextStart {
-  const which = rule.onExceeded === 'PauseLongestIdle' ? 'the one that has been idle for the longest time' : 'the oldest that runs';
+  const which = whichOf(rule, victim);
   const reason = own
     ? `It would pause sandbox ${victim.metadata.name}, ${which}: ${full(rule)}.`
     : `It would pause a sandbox of another owner, ${which}: ${full(rule)}.`;
@@ -127,7 +138,8 @@ function nextStart(sources: QuotaSources): NextStart {
     const { rule, current } = refused;
     return { outcome: 'rejected', rule, reason: `It would be refused: ${full(rule)}, and ${current} are.` };
   }
-  const outlook = outlookIn(group, group.waiting.size + starts);
+  const queue = queueOf(group);
+  const outlook = outlookIn(group, { ...queue, demanding: queue.demanding + starts, ready: queue.ready + starts });
   switch (outlook.outcome) {
     case 'admitted': {
       const rule = group.rule ?? shared?.rule;
@@ -166,7 +178,7 @@ export function quotaRecord(sources: QuotaSources): QuotaRecord {
   return {
     active: group.taken,
     waiting: group.waiting.size + starts,
-    paused: group.resumable.size,
+    paused: group.comingBack,
     quotas: limits.sort((one, other) => one.limit - one.active - (other.limit - other.active)),
     stored: { conversations: stored.conversations, stored_bytes: stored.storedBytes, sandboxes: stored.sandboxes },
     caps: caps.map(({ quotaName, scope, field, limit, current }) => ({ quota: quotaName, scope, of: capNames[field], limit, current })),

@@ -1,12 +1,12 @@
 import { applied } from '../../../src/controllers/admission/decision.ts';
-import type { Step } from '../../../src/controllers/admission/domain.ts';
+import type { Step } from '../../../src/controllers/admission/step.ts';
 import { noticesOf } from '../../../src/controllers/admission/notices.ts';
 import { SandboxCondition, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { ownerReferenceTo } from '../../../src/resources/object.ts';
 import { quotaRules, type QuotaRule } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
-import { aConversation, aQuota, aSandbox, aSlot, noon } from '../../support/builders.ts';
+import { aConversation, aQuota, aSandbox, aSlot, later, noon } from '../../support/builders.ts';
 
 function ruleOf(spec: Partial<ConversationQuotaSpec> = {}): QuotaRule {
   const { namespace, everyOwner } = quotaRules([aQuota('default', { limit: 10, ...spec })]);
@@ -91,6 +91,32 @@ describe('what people read', () => {
       ['new WaitingForQuota: Waiting for room: at most 10 per owner may be active at once.'],
     ],
     [
+      'when it was resumed without anything to do, and waits',
+      { kind: 'wait', slot: { ...fresh, bare: true }, rule: ruleOf() },
+      'Waiting for room or for an idle sandbox: at most 10 per owner may be active at once. A resume without a message pauses no agent that works; a message does.',
+      [
+        'new WaitingForIdleSandbox: Waiting for room or for an idle sandbox: at most 10 per owner may be active at once. A resume without a message pauses no agent that works; a message does.',
+      ],
+    ],
+    [
+      'when it waits like that under a quota that pauses nobody',
+      { kind: 'wait', slot: { ...fresh, bare: true }, rule: ruleOf({ onExceeded: 'Queue' }) },
+      'Waiting for room: at most 10 per owner may be active at once.',
+      ['new WaitingForIdleSandbox: Waiting for room: at most 10 per owner may be active at once.'],
+    ],
+    [
+      'when its agent has not answered for too long',
+      { kind: 'expire', slot: { ...old, state: 'starting', expiry: { at: 0, reason: 'Idle', limit: '20m' } }, reason: 'Idle' },
+      'Paused after 20m without an answer of its agent, the idleTimeout of its template.',
+      ['old Idle: Paused after 20m without an answer of its agent, the idleTimeout of its template.'],
+    ],
+    [
+      'when the limit was lowered and it came back before with nothing to do',
+      { kind: 'evict', slot: { ...old, automatic: true }, rule: ruleOf(), beneficiary: undefined },
+      'Paused because more than 10 per owner were active.',
+      ['old PausedByQuota: Paused because more than 10 per owner were active.'],
+    ],
+    [
       'when it is refused',
       { kind: 'reject', slot: fresh, rule: ruleOf(), current: 10 },
       'The limit of 10 per owner is reached (10 active).',
@@ -109,5 +135,28 @@ describe('what people read', () => {
     const message = findCondition(status?.conditions, SandboxCondition.admitted)?.message ?? '';
     expect(message).toBe(condition);
     expect(noticesOf(step, message).map((notice) => `${notice.slot.uid} ${notice.reason}: ${notice.message}`)).toEqual(events);
+  });
+});
+
+describe('the automatic resumes that are stored', () => {
+  const before = { count: 2, lastTime: later(-60_000) };
+  const sandbox = aSandbox({ status: { automaticResumes: before } });
+  const slot = aSlot('a', 'running', { sandbox });
+  const evicted = (automatic: boolean): Step => ({ kind: 'evict', slot: { ...slot, automatic }, rule: ruleOf(), beneficiary: undefined });
+  it.each<[string, Step, object | undefined]>([
+    ['count one more when it comes back by itself', { kind: 'admit', slot, resumed: true }, { count: 3, lastTime: noon }],
+    [
+      'begin when it does so for the first time',
+      { kind: 'admit', slot: aSlot('b', 'resumable'), resumed: true },
+      { count: 1, lastTime: noon },
+    ],
+    ['end when it is let in for a person', { kind: 'admit', slot, resumed: false }, undefined],
+    ['stay when it is paused and nobody has asked for it', evicted(true), before],
+    ['end when it is paused after somebody did', evicted(false), undefined],
+    ['stay while it waits', { kind: 'wait', slot, rule: ruleOf() }, before],
+    ['end when a person who asks is refused', { kind: 'reject', slot, rule: ruleOf(), current: 10 }, undefined],
+    ['end when its owner has paused it', { kind: 'release', slot }, undefined],
+  ])('%s', (_sentence, step, expected) => {
+    expect(applied(step, ruleOf(), noon).status?.automaticResumes).toEqual(expected);
   });
 });

@@ -63,7 +63,7 @@ function settled(domain: Domain, now: number): ReadonlyMap<string, string> {
   const done = new Map<string, string>();
   for (let step = domain.next(now); step !== undefined; step = domain.next(now)) {
     const state: Readonly<Record<typeof step.kind, SlotState>> = {
-      ...{ release: 'none', admit: 'starting', evict: 'freeing', expire: 'freeing', reject: 'resting', wait: 'waiting' },
+      ...{ release: 'none', admit: 'starting', evict: 'freeing', expire: 'freeing', reject: 'resting', refuse: 'none', wait: 'waiting' },
     };
     const next = state[step.kind];
     done.set(step.slot.uid, step.kind);
@@ -76,8 +76,11 @@ const slotArbitrary = fc.record({
   state: fc.constantFrom<SlotState>('waiting', 'starting', 'running', 'running', 'running', 'freeing', 'resumable', 'resting'),
   owner: fc.constantFrom('alice', 'alice', 'bob'),
   activeSince: fc.nat(1000),
-  idleSince: fc.nat(1000),
+  idleSince: fc.oneof(fc.nat(1000), fc.constant(Infinity)),
   confirming: fc.boolean(),
+  bare: fc.boolean(),
+  automatic: fc.boolean(),
+  stalledAt: fc.constantFrom(Infinity, 5_000),
 });
 const quotaArbitrary = fc.option(
   fc.record({
@@ -104,8 +107,10 @@ it('says who is paused because of it, and what becomes of it itself', () => {
       const newcomer = aSlot('new', 'waiting', { requestedAt: 5_000, explained: false });
       const withIt = settled(domainOf([...there, newcomer], owner, namespace), now);
       const paused = [...withIt].filter(([uid, kind]) => kind === 'evict' && without.get(uid) !== 'evict').map(([uid]) => uid);
-      // What the victim's own limit had kept out may have more paused, once that one is.
-      expect(paused.slice(0, 1)).toEqual(outlook.outcome === 'pauses' ? [outlook.victim.uid] : []);
+      // What the victim's own limit had kept out may have more paused, once that one is; and a bare resume that has lost the place of
+      // one owner's sandbox to it may have an idle one of another limit paused.
+      const displaces = namespace !== undefined && owner !== undefined && there.some(({ state, bare }) => state === 'waiting' && bare);
+      if (!displaces) expect(paused.slice(0, 1)).toEqual(outlook.outcome === 'pauses' ? [outlook.victim.uid] : []);
       if (namespace === undefined) expect(paused.length).toBeLessThan(2);
       const becomes = { admitted: 'admit', rejected: 'reject', pauses: 'wait', follows: 'wait', waits: 'wait' } as const;
       expect(withIt.get('new')).toBe(becomes[outlook.outcome]);

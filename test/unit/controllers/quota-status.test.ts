@@ -24,6 +24,7 @@ async function statusOf(wishes: Wishes, slots: readonly Slot[]): Promise<Convers
     client,
     stores: { quotas: { get, list: () => quotas, byIndex: () => [], size: quotas.length } },
     domain: () => domain,
+    limits: { countsFor: () => ({}) },
     clock: { now: () => noonMs, monotonic: () => 0, after: () => ({ cancel: () => undefined }) },
   });
   await reconciler.reconcile({ namespace: 'default', name: 'first' }, new AbortController().signal);

@@ -1,4 +1,5 @@
-import { classify, type Slot, type SlotFacts } from '../../../src/quota/slot.ts';
+import { classify, type Slot } from '../../../src/quota/slot.ts';
+import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import { resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
 

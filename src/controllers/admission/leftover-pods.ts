@@ -1,0 +1,90 @@
+import type { KubeClient } from '../../kube/client.ts';
+import type { Clock } from '../../kube/clock.ts';
+import type { Result } from '../../kube/controller.ts';
+import { isNotFound } from '../../kube/errors.ts';
+import type { Store } from '../../kube/store.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import { pods, type Pod } from '../../resources/core.ts';
+import type { PodCreations } from '../sandbox/pod-creations.ts';
+import type { Leftover, SlotIndex } from './slot-index.ts';
+
+export interface LeftoverPodsOptions {
+  readonly client: KubeClient;
+  readonly stores: { readonly pods: Store<CachedPod> };
+  readonly podCreations: PodCreations;
+  readonly clock: Clock;
+  readonly index: SlotIndex;
+}
+
+/** Minimum time between two reads of a pod. */
+const minIntervalMs = 500;
+/** Maximum time between them. The cache shows the deletion of a pod; reads are for a watch that has fallen silent. */
+const maxIntervalMs = 30_000;
+
+interface LastRead {
+  /** By the monotonic clock. */
+  readonly at: number;
+  readonly intervalMs: number;
+}
+
+const ownerOf = (pod: Pick<Pod, 'metadata'> | undefined): readonly string[] => pod?.metadata.ownerReferences?.map(({ uid }) => uid) ?? [];
+
+/**
+ * The slots of sandboxes that are deleted and whose pods may still run. Each is given back once the API server itself says that the
+ * pod is gone. The cache of pods says when to ask.
+ */
+export class LeftoverPods {
+  readonly #options: LeftoverPodsOptions;
+  readonly #reads = new Map<string, LastRead>();
+
+  constructor(options: LeftoverPodsOptions) {
+    this.#options = options;
+  }
+
+  /** The cache has lost a pod of this name: its next read is due at once. */
+  gone(namespace: string, podName: string): void {
+    const key = `${namespace}/${podName}`;
+    const last = this.#reads.get(key);
+    if (last !== undefined) this.#reads.set(key, { ...last, intervalMs: minIntervalMs });
+  }
+
+  /** Reads a pod when that is due, and gives back the slots that wait for it. */
+  async look(namespace: string, podName: string, signal: AbortSignal): Promise<Result> {
+    const { index, clock, podCreations } = this.#options;
+    const key = `${namespace}/${podName}`;
+    const leftovers = index.leftovers(namespace, podName);
+    if (leftovers.length === 0) {
+      this.#reads.delete(key);
+      return undefined;
+    }
+    const now = clock.monotonic();
+    const last = this.#reads.get(key);
+    const dueInMs = last === undefined ? 0 : last.at + last.intervalMs - now;
+    if (dueInMs > 0) return { requeueAfterMs: dueInMs };
+    // Before the question: a creation that is still under way may be executed after the answer.
+    const settled = leftovers.filter(({ sandboxUid }) => podCreations.unsettledMs(sandboxUid) === 0);
+    if (settled.length === 0) return { requeueAfterMs: minIntervalMs };
+    const isKnownToRun = last === undefined && this.#isCached(namespace, podName, leftovers);
+    const intervalMs = isKnownToRun ? maxIntervalMs : Math.min(maxIntervalMs, 2 * (last?.intervalMs ?? minIntervalMs / 2));
+    this.#reads.set(key, { at: now, intervalMs });
+    if (!isKnownToRun) await this.#read(namespace, podName, settled, signal);
+    return { requeueAfterMs: intervalMs };
+  }
+
+  #isCached(namespace: string, podName: string, leftovers: readonly Leftover[]): boolean {
+    const owners = ownerOf(this.#options.stores.pods.get(namespace, podName));
+    return leftovers.some(({ sandboxUid }) => owners.includes(sandboxUid));
+  }
+
+  async #read(namespace: string, podName: string, leftovers: readonly Leftover[], signal: AbortSignal): Promise<void> {
+    const { client, index } = this.#options;
+    let pod: Pod | undefined;
+    try {
+      pod = await client.get(pods, namespace, podName, { signal });
+    } catch (error) {
+      if (!isNotFound(error)) throw error;
+    }
+    const owners = ownerOf(pod);
+    for (const leftover of leftovers) if (!owners.includes(leftover.sandboxUid)) index.removeLeftover(leftover);
+  }
+}

@@ -1,0 +1,69 @@
+import type { KubeClient } from '../../kube/client.ts';
+import type { Store } from '../../kube/store.ts';
+import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
+import { pods, type Pod } from '../../resources/core.ts';
+import { managedBy, ownerAnnotation, sandboxes, slotTaken, type Sandbox } from '../../resources/sandbox.ts';
+import type { SlotIndex } from './slot-index.ts';
+
+export interface SeedOptions {
+  readonly client: KubeClient;
+  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly index: SlotIndex;
+  /** Absent: all namespaces. */
+  readonly namespace?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+  /** Of everything that the API server has shown. */
+  readonly onSeen: (object: Sandbox | ConversationQuota) => void;
+}
+
+/** Fills the index with what is true now, as against what the caches have heard of. */
+export async function seed({ client, stores, index, namespace, signal, onSeen }: SeedOptions): Promise<void> {
+  const scope = { ...(namespace === undefined ? {} : { namespace }), ...(signal === undefined ? {} : { signal }) };
+  const quotas = await client.list(conversationQuotas, scope);
+  const present = await client.listMapped(sandboxes, (sandbox) => cachedOr(stores.sandboxes, sandbox), scope);
+  const labelSelector = Object.entries(managedBy)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(',');
+  // After the sandboxes: a pod whose sandbox is not among them has lost it, since nobody creates any now.
+  const left = await client.listMapped(pods, ({ metadata }) => ({ metadata }), { ...scope, labelSelector });
+  for (const quota of quotas.items) {
+    if (conversationQuotas.accepts?.(quota) === false) continue;
+    index.observeQuota(quota);
+    onSeen(quota);
+  }
+  for (const sandbox of present.items) {
+    index.observe(sandbox);
+    onSeen(sandbox);
+  }
+  for (const pod of left.items) seedPod(index, pod);
+}
+
+/** The cache's copy of the same version, so that there are not two of each sandbox in memory. Undefined for an unknown schema. */
+function cachedOr(store: Store<Sandbox>, sandbox: Sandbox): Sandbox | undefined {
+  if (sandboxes.accepts?.(sandbox) === false) return undefined;
+  const { namespace, name, uid, resourceVersion } = sandbox.metadata;
+  const cached = store.get(namespace, name);
+  return cached?.metadata.uid === uid && cached.metadata.resourceVersion === resourceVersion ? cached : sandbox;
+}
+
+function seedPod(index: SlotIndex, pod: Pick<Pod, 'metadata'>): void {
+  const { namespace = '', name, annotations, ownerReferences } = pod.metadata;
+  const owner = ownerReferences?.find(({ kind }) => kind === sandboxes.kind);
+  if (owner === undefined) return;
+  const known = index.sandbox(owner.uid);
+  if (known !== undefined && slotTaken(known)) return;
+  const sandbox: Sandbox = known ?? {
+    apiVersion: owner.apiVersion,
+    kind: owner.kind,
+    metadata: {
+      name: owner.name,
+      namespace,
+      uid: owner.uid,
+      resourceVersion: '0',
+      generation: 1,
+      creationTimestamp: pod.metadata.creationTimestamp,
+    },
+    spec: { owner: annotations?.[ownerAnnotation] ?? '', templateName: '', replicas: 0 },
+  };
+  index.addLeftover({ sandboxUid: owner.uid, namespace, podName: name }, sandbox);
+}

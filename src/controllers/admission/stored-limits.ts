@@ -1,0 +1,141 @@
+import type { Store } from '../../kube/store.ts';
+import { StoredUsage, type StoredConversation, type Usage } from '../../quota/stored-usage.ts';
+import { CapExceeded, capExceededMessage, isCapExceeded } from '../../resources/cap-exceeded.ts';
+import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
+import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
+import { isOwnedBy } from '../../resources/object.ts';
+import { capsOf, type CapField } from '../../resources/quota-caps.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Domain } from './domain.ts';
+
+export interface StoredLimitsOptions {
+  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly domain: (namespace: string) => Domain;
+  /** What counts for an owner has changed; `isSmall`: only by the size of a conversation that is there. */
+  readonly onChange: (namespace: string, owner: string, change: { readonly isSmall: boolean }) => void;
+}
+
+/** Why a start is refused. */
+export interface LimitRefusal {
+  readonly code: string;
+  readonly message: string;
+}
+
+type Counts = Pick<NonNullable<ConversationQuota['status']>, 'conversations' | 'storedBytes' | 'sandboxes'>;
+
+/** What counts for one field: each with one more. */
+type Totals = Readonly<Record<CapField, number>>;
+
+/**
+ * The limits of quotas on what is stored, for objects that came past the gateway: of those that are over a limit, the last to be
+ * created are refused.
+ */
+export class StoredLimits {
+  readonly #options: StoredLimitsOptions;
+  readonly #namespaces = new Map<string, StoredUsage<LimitRefusal>>();
+
+  constructor(options: StoredLimitsOptions) {
+    this.#options = options;
+  }
+
+  observe(conversation: CachedConversation): void {
+    const { namespace, deletionTimestamp, uid } = conversation.metadata;
+    const usage = this.#usage(namespace);
+    const before = usage.owner(conversation.spec.owner);
+    if (deletionTimestamp === undefined) usage.put(this.#stored(conversation));
+    else usage.remove(uid);
+    this.#changed(conversation, before);
+  }
+
+  forget(conversation: CachedConversation): void {
+    const { namespace, uid } = conversation.metadata;
+    const usage = this.#usage(namespace);
+    const before = usage.owner(conversation.spec.owner);
+    usage.remove(uid);
+    this.#changed(conversation, before);
+  }
+
+  /** Why the start of a conversation can't be accepted, if so. The same answer each time, until it is stored. */
+  refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
+    const { namespace, uid } = conversation.metadata;
+    const domain = this.#options.domain(namespace);
+    const usage = this.#usage(namespace);
+    const before = usage.owner(conversation.spec.owner);
+    const verdict = usage.verdictOn(uid, (candidate, owner, all) => judge(candidate, domain, { owner, all }));
+    this.#changed(conversation, before);
+    return verdict;
+  }
+
+  /** What a quota limits, as it counts now. */
+  countsFor({ metadata, spec }: ConversationQuota): Counts {
+    const domain = this.#options.domain(metadata.namespace);
+    const usage = this.#usage(metadata.namespace);
+    const { maxConversations, maxStoredBytes, maxSandboxes, scope, owner } = spec;
+    const isMine = (name: string): boolean => (owner === undefined ? !domain.rules.owners.has(name) : name === owner);
+    const mine = scope === 'Namespace' ? [usage.namespace] : owner === undefined ? [] : [usage.owner(owner)];
+    if (scope === 'Owner' && owner === undefined) for (const [name, one] of usage.owners()) if (isMine(name)) mine.push(one);
+    const groups = scope === 'Namespace' ? [domain.all] : [...domain.groups()].filter((group) => isMine(group.owner));
+    const sum = (of: (one: Usage) => number): number => mine.reduce((total, one) => total + of(one), 0);
+    return {
+      ...(maxConversations === undefined ? {} : { conversations: sum(({ conversations }) => conversations) }),
+      ...(maxStoredBytes === undefined ? {} : { storedBytes: sum(({ bytes }) => bytes) }),
+      ...(maxSandboxes === undefined ? {} : { sandboxes: groups.reduce((total, { stored }) => total + stored, 0) }),
+    };
+  }
+
+  #stored(conversation: CachedConversation): StoredConversation {
+    const { metadata, spec, status } = conversation;
+    const { namespace, uid, name, creationTimestamp } = metadata;
+    const start = startStatusOf(conversation);
+    const named = this.#options.stores.sandboxes.get(namespace, ownSandboxName(conversationIdOf(conversation)));
+    const hasOwn = named !== undefined && isOwnedBy(named, conversation);
+    return {
+      ...{ uid, name, owner: spec.owner, createdAt: Date.parse(creationTimestamp), bytes: conversation.storedBytes },
+      // One that has its sandbox was accepted before, by whoever made that.
+      isNew: start === 'WORKING' && !hasOwn,
+      isRefused: start === 'ERROR' && isCapExceeded(status?.start?.errorCode),
+      needsSandbox: spec.sandboxName === undefined && !isStartOver(start) && !hasOwn,
+    };
+  }
+
+  #changed({ metadata: { namespace }, spec: { owner } }: CachedConversation, before: Usage): void {
+    const now = this.#usage(namespace).owner(owner);
+    const { caps } = this.#options.domain(namespace);
+    const isLimited = (field: CapField): boolean => capsOf(caps, owner, field).length > 0;
+    if (now.conversations !== before.conversations && (isLimited('maxConversations') || isLimited('maxStoredBytes')))
+      this.#options.onChange(namespace, owner, { isSmall: false });
+    else if (now.bytes !== before.bytes && isLimited('maxStoredBytes')) this.#options.onChange(namespace, owner, { isSmall: true });
+  }
+
+  #usage(namespace: string): StoredUsage<LimitRefusal> {
+    let usage = this.#namespaces.get(namespace);
+    if (usage === undefined) this.#namespaces.set(namespace, (usage = new StoredUsage()));
+    return usage;
+  }
+}
+
+const totalsOf = ({ conversations, bytes, sandboxesToCome }: Usage, sandboxes: number): Totals => ({
+  maxConversations: conversations,
+  maxStoredBytes: bytes,
+  maxSandboxes: sandboxes + sandboxesToCome,
+});
+
+/** Whether a conversation fits beside those that are accepted. Pure. */
+function judge(
+  { owner, bytes, needsSandbox }: StoredConversation,
+  domain: Domain,
+  usage: { readonly owner: Usage; readonly all: Usage },
+): LimitRefusal | undefined {
+  const own = totalsOf(usage.owner, domain.group(owner)?.stored ?? 0);
+  const all = totalsOf(usage.all, domain.all.stored);
+  const more: Totals = { maxConversations: 1, maxStoredBytes: bytes, maxSandboxes: needsSandbox ? 1 : 0 };
+  for (const field of ['maxConversations', 'maxStoredBytes', 'maxSandboxes'] as const) {
+    for (const cap of more[field] === 0 ? [] : capsOf(domain.caps, owner, field)) {
+      const current = (cap.scope === 'Owner' ? own : all)[field];
+      if (current + more[field] > cap.limit) return { code: CapExceeded[field], message: capExceededMessage(field, cap, current) };
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,42 @@
+import { isStartOver, startStatusOf, untoldMessages } from '../resources/conversation.ts';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { SandboxReason, isRunRequested, type Sandbox } from '../resources/sandbox.ts';
+
+/** Whether a message of a person waits for the agent of a conversation that has started. */
+export const hasUndelivered = (conversation: CachedConversation): boolean =>
+  startStatusOf(conversation) === 'READY' && untoldMessages(conversation).length > 0;
+
+/** Whether an undelivered message makes the agent work. A conversation in `error` may never get one. */
+const isToBeDelivered = (conversation: CachedConversation): boolean =>
+  hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
+
+/** Whether a run was interrupted by something else than its owner's pause, and goes on by itself. */
+const isToGoOn = ({ status }: CachedConversation): boolean =>
+  status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user;
+
+/** Whether the agent works, or will by itself: with an interrupted run, or with a message. */
+export const isWorking = (conversation: CachedConversation): boolean =>
+  conversation.status?.executionStatus === 'running' || isToGoOn(conversation) || isToBeDelivered(conversation);
+
+/** Whether the agent was not polled since its container started: it may have work that no status shows yet. */
+export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): boolean {
+  const { executionStatus, agentRun = 0 } = conversation.status ?? {};
+  if (startStatusOf(conversation) !== 'READY' || executionStatus === 'error') return false;
+  return executionStatus === undefined || agentRun < (sandbox.status?.agentRuns ?? 0);
+}
+
+export const isUnderWay = (conversation: CachedConversation): boolean => !isStartOver(startStatusOf(conversation));
+
+/** Whether a conversation has something to go on with: its start, a message, or a run that was interrupted and not abandoned. */
+export function isUnfinished(conversation: CachedConversation): boolean {
+  const { executionStatus, interruption } = conversation.status ?? {};
+  const interrupted = interruption !== undefined && interruption.reason !== SandboxReason.user && interruption.givenUp === undefined;
+  return isUnderWay(conversation) || executionStatus === 'running' || isToBeDelivered(conversation) || interrupted;
+}
+
+/** States in which an agent has no run to go on with. */
+const runOver: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck']);
+
+/** Whether a person wants a run of the sandbox to go on, and there is one. */
+export const isRunWanted = (sandbox: Sandbox, conversations: readonly CachedConversation[]): boolean =>
+  isRunRequested(sandbox) && conversations.some(({ status }) => !runOver.has(status?.executionStatus));

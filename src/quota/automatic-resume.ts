@@ -1,0 +1,43 @@
+import { findCondition } from '../resources/conditions.ts';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { SandboxCondition, resumeRequestOf, type Sandbox, type SandboxState } from '../resources/sandbox.ts';
+import { hasUndelivered } from './agent-work.ts';
+
+/** What is stored of the automatic resumes of a sandbox since a person last asked for it. */
+export type AutomaticResumes = NonNullable<SandboxState['automaticResumes']>;
+
+const minDelayMs = 60_000;
+const maxDelayMs = 3_600_000;
+/** Maximum count that is stored; the delay stops to grow long before. */
+const maxCount = 1_000;
+
+/** The record after one more automatic resume. */
+export const resumedAgain = (before: AutomaticResumes | undefined, now: string): AutomaticResumes => ({
+  count: Math.min(maxCount, (before?.count ?? 0) + 1),
+  lastTime: now,
+});
+
+/** Delay between two automatic resumes: 1 min after the first, doubled with each, at most 1 h. */
+export const resumeDelayMs = ({ count }: AutomaticResumes): number => Math.min(maxDelayMs, minDelayMs * 2 ** Math.max(0, count - 1));
+
+/** Whether a person asked for the sandbox since its last pause or admission: by the annotation, or by `spec.replicas` 0 and 1 again. */
+export function isRequested({ metadata, status }: Sandbox): boolean {
+  const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
+  return resumeRequestOf({ metadata }) !== status?.resumeRequestSeen || metadata.generation > (admitted?.observedGeneration ?? 0);
+}
+
+/** Whether a person used a conversation after a time: by a message, by its start, or by a run that no automatic resume continued. */
+function isUsedSince(conversation: CachedConversation, sandbox: Sandbox, time: number): boolean {
+  const { messages, start, executionStatus, interruption, agentRun = 0 } = conversation.status ?? {};
+  const isLater = (timestamp: string | undefined): boolean => timestamp !== undefined && Date.parse(timestamp) > time;
+  if (hasUndelivered(conversation) || isLater(messages?.toldAt) || isLater(start?.transitions.at(-1)?.time)) return true;
+  return executionStatus === 'running' && interruption === undefined && agentRun === (sandbox.status?.agentRuns ?? 0);
+}
+
+/** Whether an admitted sandbox came back by itself, and no person asked for anything in it since. */
+export function isAutomatic(sandbox: Sandbox, conversations: readonly CachedConversation[]): boolean {
+  const { automaticResumes } = sandbox.status ?? {};
+  if (automaticResumes === undefined || isRequested(sandbox)) return false;
+  const time = Date.parse(automaticResumes.lastTime);
+  return !conversations.some((conversation) => isUsedSince(conversation, sandbox, time));
+}

@@ -1,0 +1,20 @@
+import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
+import { SandboxReason } from '../../src/resources/sandbox.ts';
+
+const isToGoOn = ({ status }: Conversation): boolean =>
+  status?.interruption !== undefined && status.interruption.reason !== SandboxReason.user && status.interruption.givenUp === undefined;
+
+const hasMessage = (conversation: Conversation): boolean =>
+  conversation.status?.executionStatus !== 'error' && untoldMessages(conversation).length > 0;
+
+/** It is stored that its agent works, waits for a person, or goes on with something. */
+export function works(conversation: Conversation): boolean {
+  if (startStatusOf(conversation) !== 'READY') return false;
+  const { executionStatus } = conversation.status ?? {};
+  if (executionStatus === 'running' || executionStatus === 'waiting_for_confirmation') return true;
+  return (executionStatus === 'paused' && isToGoOn(conversation)) || hasMessage(conversation);
+}
+
+/** It has something left to do. */
+export const isUnfinished = (conversation: Conversation): boolean =>
+  !isStartOver(startStatusOf(conversation)) || works(conversation) || isToGoOn(conversation);

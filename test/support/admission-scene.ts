@@ -1,0 +1,115 @@
+import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
+import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
+import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
+import { Controller, type Request } from '../../src/kube/controller.ts';
+import { IndexedStore } from '../../src/kube/store.ts';
+import { silentLogger } from '../../src/observability/logger.ts';
+import { createMetrics } from '../../src/observability/metrics.ts';
+import { cachedPod, type CachedPod } from '../../src/resources/cached-pod.ts';
+import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
+import { conversationQuotas, type ConversationQuota } from '../../src/resources/conversation-quota.ts';
+import { pods, type Pod } from '../../src/resources/core.ts';
+import { Interner } from '../../src/resources/interner.ts';
+import { sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
+import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';
+import { aPod, aSandbox } from './builders.ts';
+import { FakeKubeClient } from './fake-kube-client.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+const namespace = 'default';
+
+/** The admission controller with its queues, on an API server in memory. A test shows it what a watch would. */
+export class AdmissionScene {
+  readonly client = new FakeKubeClient();
+  readonly clock = new VirtualClock();
+  readonly podCreations = new PodCreations(this.clock);
+  /** Names of the quotas whose status was to be written. */
+  readonly quotaStatuses: string[] = [];
+  readonly stores = {
+    sandboxes: new IndexedStore<Sandbox>({ [byTemplate]: () => [] }),
+    conversations: new IndexedStore<CachedConversation>({
+      [bySandbox]: ({ status }) => (status?.sandboxName === undefined ? [] : [`${namespace}/${status.sandboxName}`]),
+    }),
+    templates: new IndexedStore<SandboxTemplate>(),
+    quotas: new IndexedStore<ConversationQuota>(),
+    pods: new IndexedStore<CachedPod>(),
+  };
+  readonly admission: AdmissionReconciler;
+  readonly #admission = this.#controller('admission', (request, signal) => this.admission.reconcile(request, signal));
+  readonly #lookup = this.#controller('lookup', (request, signal) => this.admission.lookUp(request, signal));
+
+  constructor() {
+    const { client, stores, clock, podCreations } = this;
+    this.admission = new AdmissionReconciler({
+      ...{ client, stores, clock, podCreations, logger: silentLogger, metrics: createMetrics() },
+      events: { record: () => undefined },
+      enqueue: (request) => this.#admission.enqueue(request),
+      enqueueLookup: (request) => this.#lookup.enqueue(request),
+      enqueueQuota: ({ name }) => this.quotaStatuses.push(name),
+    });
+    this.#admission.start();
+    this.#lookup.start();
+  }
+
+  #controller(
+    name: string,
+    reconcile: (request: Request, signal: AbortSignal) => ReturnType<AdmissionReconciler['reconcile']>,
+  ): Controller {
+    const { clock } = this;
+    return new Controller({ name, reconcile, workers: name === 'lookup' ? 8 : 1, clock, random: () => 0, logger: silentLogger });
+  }
+
+  async stop(): Promise<void> {
+    await this.clock.run(Promise.all([this.#admission.stop(), this.#lookup.stop()]));
+  }
+
+  async addQuota({ metadata: { name }, ...quota }: ConversationQuota): Promise<ConversationQuota> {
+    const stored = await this.client.create(conversationQuotas, { ...quota, metadata: { name, namespace } });
+    this.stores.quotas.set(stored);
+    this.admission.observeQuota(stored);
+    return stored;
+  }
+
+  async deleteQuota({ metadata: { name } }: ConversationQuota): Promise<void> {
+    const gone = this.stores.quotas.delete(namespace, name);
+    await this.client.delete(conversationQuotas, namespace, name);
+    if (gone !== undefined) this.admission.forgetQuota(gone);
+  }
+
+  async addSandbox(name: string, { status, owner = 'alice' }: { status?: Partial<SandboxState>; owner?: string } = {}): Promise<Sandbox> {
+    const { metadata: _metadata, ...sandbox } = aSandbox({ name, owner, ...(status === undefined ? {} : { status }) });
+    const stored = await this.client.create(sandboxes, { ...sandbox, metadata: { name, namespace } });
+    this.show(stored);
+    return stored;
+  }
+
+  showConversation(conversation: CachedConversation): void {
+    this.stores.conversations.set(conversation);
+    this.admission.observeConversation(conversation);
+  }
+
+  show(sandbox: Sandbox): void {
+    this.stores.sandboxes.set(sandbox);
+    this.admission.observe(sandbox);
+  }
+
+  /** A sandbox is deleted; its pod stays behind, in the cache or not. */
+  async leavePod(sandbox: Sandbox, { cached = true } = {}): Promise<Pod> {
+    const { name } = sandbox.metadata;
+    const pod = aPod(sandbox, { phase: 'Running' }, { deleting: true });
+    this.client.put(pods, pod);
+    if (cached) this.stores.pods.set(cachedPod(pod, new Interner()));
+    await this.client.delete(sandboxes, namespace, name);
+    const gone = this.stores.sandboxes.delete(namespace, name);
+    if (gone !== undefined) this.admission.forget(gone);
+    return pod;
+  }
+
+  stored(name: string): Promise<Sandbox> {
+    return this.client.get(sandboxes, namespace, name);
+  }
+
+  takenBy(owner: string): number {
+    return this.admission.domain(namespace).group(owner)?.taken ?? 0;
+  }
+}

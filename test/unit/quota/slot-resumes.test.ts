@@ -1,0 +1,165 @@
+import { classify, type Slot } from '../../../src/quota/slot.ts';
+import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation.ts';
+import { ownerReferenceTo } from '../../../src/resources/object.ts';
+import { resumeRequestedAnnotation, runRequestedAnnotation, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
+import { aConversation, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
+
+const minute = 60_000;
+const letIn = { ...admitted, observedGeneration: 1 };
+const seen = (reason: string) => ({ ...condition('Admitted', 'False', reason), observedGeneration: 1 });
+const annotated = (sandbox: Sandbox, annotations: Record<string, string>): Sandbox => ({
+  ...sandbox,
+  metadata: { ...sandbox.metadata, annotations },
+});
+const start = { status: 'READY' as const, transitions: [] };
+const inIt = (status: ConversationStatus) => aConversation({ status: { start, ...status } });
+const finished = inIt({ executionStatus: 'finished' });
+const cut = inIt({ executionStatus: 'paused', interruption: { reason: 'Quota', time: noon } });
+const starts = aConversation({ status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } } });
+const failed = aConversation({ status: { start: { status: 'ERROR', transitions: [] } } });
+const message = { role: 'user' as const, content: [{ type: 'text' as const, text: 'Go on.' }], run: true, number: 1, id: 'a' };
+const sent = (status: ConversationStatus) => aConversation({ spec: { messages: [message] }, status: { start, ...status } });
+
+const was = (status: Partial<SandboxState>) => aSandbox({ status: { replicas: 0, lastContainerID: 'c', agentRuns: 1, ...status } });
+const asked = (sandbox: Sandbox) => annotated(sandbox, { [resumeRequestedAnnotation]: later(500) });
+const resumed = asked(was({ conditions: [seen('Quota')] }));
+const toRun = annotated(resumed, { [resumeRequestedAnnotation]: later(500), [runRequestedAnnotation]: '1' });
+const ofConversation = (sandbox: Sandbox): Sandbox => ({
+  ...sandbox,
+  metadata: { ...sandbox.metadata, ownerReferences: [ownerReferenceTo(aConversation(), { controller: true })] },
+});
+
+type Case = [string, Partial<SlotFacts>, Partial<Slot>];
+const is = (facts: Partial<SlotFacts>): Slot => classify({ sandbox: aSandbox(), conversations: [], now: noonMs + 1000, ...facts });
+
+describe('a resume is bare', () => {
+  const cases: Case[] = [
+    ['when nothing is to be done', { sandbox: resumed, conversations: [finished] }, { bare: true }],
+    ['also of a sandbox without a conversation', { sandbox: resumed }, { bare: true }],
+    ['also when a run that a quota has interrupted would go on', { sandbox: resumed, conversations: [cut] }, { bare: true }],
+    ['not of a sandbox that has never run', { sandbox: aSandbox() }, { bare: false }],
+    ['not while a start is under way in it', { sandbox: resumed, conversations: [finished, starts] }, { bare: false }],
+    ['not while a start may be under way that no cache shows', { sandbox: resumed, unknownStart: true }, { bare: false }],
+    ['not while a message waits', { sandbox: resumed, conversations: [sent({ executionStatus: 'finished' })] }, { bare: false }],
+    [
+      'not while a message waits for an agent that had failed',
+      { sandbox: resumed, conversations: [sent({ executionStatus: 'error' })] },
+      { bare: false },
+    ],
+    ['once the message has been delivered', { sandbox: resumed, conversations: [sent({ messages: { told: 1 } })] }, { bare: true }],
+    ['not when a run was requested', { sandbox: toRun, conversations: [cut] }, { bare: false }],
+    ['when the run that was requested is over', { sandbox: toRun, conversations: [finished] }, { bare: true }],
+    [
+      'when the run was requested before the last pause by its owner',
+      { sandbox: { ...toRun, metadata: { ...toRun.metadata, generation: 3 } }, conversations: [cut] },
+      { bare: true },
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, facts, expected) => {
+    expect(is(facts)).toMatchObject({ state: 'waiting', ...expected });
+  });
+
+  it('and is explained anew once a message makes another one of it', () => {
+    const waiting = asked(was({ waitingSince: noon, conditions: [seen('WaitingForIdleSandbox')] }));
+    expect(is({ sandbox: waiting, conversations: [finished] })).toMatchObject({ bare: true, explained: true, requestedAt: noonMs });
+    expect(is({ sandbox: waiting, conversations: [sent({})] })).toMatchObject({ bare: false, explained: false, requestedAt: noonMs });
+  });
+});
+
+describe('a sandbox that came back by itself', () => {
+  const automaticResumes = { count: 1, lastTime: noon };
+  const running = was({ replicas: 1, activeSince: noon, automaticResumes, conditions: [letIn, condition('Ready', 'True')] });
+  const paused = (count: number, reason = 'Quota') => was({ automaticResumes: { count, lastTime: noon }, conditions: [seen(reason)] });
+  const cases: Case[] = [
+    ['counts as automatic', { sandbox: running, conversations: [finished] }, { automatic: true }],
+    [
+      'counts as automatic while its run goes on',
+      {
+        sandbox: running,
+        conversations: [
+          inIt({ executionStatus: 'running', agentRun: 1, interruption: { reason: 'Quota', time: noon, continuedAt: noon } }),
+        ],
+      },
+      { automatic: true },
+    ],
+    ['does not once somebody has resumed it', { sandbox: asked(running) }, { automatic: false }],
+    ['does not once it was scaled', { sandbox: { ...running, metadata: { ...running.metadata, generation: 3 } } }, { automatic: false }],
+    ['does not while a message waits', { sandbox: running, conversations: [sent({})] }, { automatic: false }],
+    [
+      'does not after a message',
+      { sandbox: running, conversations: [inIt({ messages: { told: 1, toldAt: later(1) } })] },
+      { automatic: false },
+    ],
+    [
+      'still does after a message from before',
+      { sandbox: running, conversations: [inIt({ messages: { told: 1, toldAt: later(-1) } })] },
+      { automatic: true },
+    ],
+    [
+      'does not while a run goes on that nothing had interrupted',
+      { sandbox: running, conversations: [inIt({ executionStatus: 'running', agentRun: 1 })] },
+      { automatic: false },
+    ],
+    [
+      'still does while a run of before is stored',
+      { sandbox: running, conversations: [inIt({ executionStatus: 'running', agentRun: 0 })] },
+      { automatic: true },
+    ],
+    [
+      'does not after a conversation has started in it',
+      {
+        sandbox: running,
+        conversations: [aConversation({ status: { start: { status: 'READY', transitions: [{ status: 'READY', time: later(5) }] } } })],
+      },
+      { automatic: false },
+    ],
+    ['rests once it was paused again with nothing to do', { sandbox: paused(1), conversations: [finished] }, { state: 'resting' }],
+    [
+      'comes back after a minute where something was interrupted',
+      { sandbox: paused(1), conversations: [cut] },
+      { state: 'resumable', comebackAt: noonMs + minute },
+    ],
+    ['comes back after two the next time', { sandbox: paused(2), conversations: [cut] }, { comebackAt: noonMs + 2 * minute }],
+    ['comes back after an hour in the end', { sandbox: paused(40), conversations: [cut] }, { comebackAt: noonMs + 60 * minute }],
+    ['is like any other once somebody asks for it', { sandbox: asked(paused(5)), conversations: [cut] }, { state: 'waiting' }],
+  ];
+  it.each(cases)('%s', (_sentence, facts, expected) => {
+    expect(is(facts)).toMatchObject(expected);
+  });
+
+  it('comes back at once the first time, whatever it was doing', () => {
+    expect(is({ sandbox: was({ conditions: [seen('Quota')] }), conversations: [finished] })).toMatchObject({
+      state: 'resumable',
+      comebackAt: 0,
+    });
+  });
+});
+
+describe('the sandbox of a failed start', () => {
+  const paused = ofConversation(was({ conditions: [seen('Quota')] }));
+  const cases: Case[] = [
+    ['does not come back by itself', { sandbox: paused, conversations: [failed] }, { state: 'none' }],
+    ['does not come back when somebody asks for it', { sandbox: asked(paused), conversations: [failed] }, { state: 'none' }],
+    ['comes back for another conversation in it', { sandbox: paused, conversations: [failed, finished] }, { state: 'resumable' }],
+    [
+      'keeps its slot until its pod is gone',
+      { sandbox: ofConversation(was({ replicas: 1, conditions: [seen('Quota')] })), conversations: [failed] },
+      { state: 'freeing', taken: true },
+    ],
+    ['is not known by what no cache shows', { sandbox: paused, conversations: [failed], unknownStart: true }, { state: 'resumable' }],
+    [
+      'is not one that was made for no conversation',
+      { sandbox: was({ conditions: [seen('Quota')] }), conversations: [failed] },
+      { state: 'resumable' },
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, facts, expected) => {
+    expect(is(facts)).toMatchObject(expected);
+  });
+});
+
+it('does not take a run that was given up for unfinished work', () => {
+  const givenUp = inIt({ executionStatus: 'error', interruption: { reason: 'Loss', time: noon, givenUp: 'LostTooOften' } });
+  expect(is({ sandbox: was({ conditions: [seen('Quota')] }), conversations: [givenUp] })).toMatchObject({ unfinished: false });
+});
