@@ -1,14 +1,7 @@
 import { isCapExceeded } from '../resources/cap-exceeded.ts';
 import { findCondition, isTrue, type Condition } from '../resources/conditions.ts';
 import { conversations as conversationKind, isStartOver, startStatusOf } from '../resources/conversation.ts';
-import {
-  SandboxCondition,
-  SandboxReason,
-  isPausingReason,
-  resumeRequestedAnnotation,
-  slotTaken,
-  type Sandbox,
-} from '../resources/sandbox.ts';
+import { SandboxCondition, SandboxReason, isPausingReason, resumeRequestOf, slotTaken, type Sandbox } from '../resources/sandbox.ts';
 import { hasUndelivered, isRunWanted, isUnderWay, isUnfinished, isWorking } from './agent-work.ts';
 import { isAutomatic, isRequested, resumeDelayMs } from './automatic-resume.ts';
 import { time, unchanged, type SlotFacts } from './slot-facts.ts';
@@ -118,12 +111,25 @@ const waitingReasons: ReadonlySet<string> = new Set([SandboxReason.waitingForQuo
 export const waitingReasonOf = ({ bare }: Pick<Slot, 'bare'>): string =>
   bare ? SandboxReason.waitingForIdleSandbox : SandboxReason.waitingForQuota;
 
+/** Whether the owner of a sandbox turned `spec.replicas` off and on again since the last decision on it. */
+function isScaledSince(sandbox: Sandbox): boolean {
+  const { generation } = sandbox.metadata;
+  return generation > (admittedOf(sandbox)?.observedGeneration ?? generation);
+}
+
+/**
+ * When a waiting sandbox was asked for. A stored time counts only if it is newer than the last pause: the annotation of an earlier
+ * resume stays where it is, and would keep its place in the queue for ever.
+ */
 function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;
   const admitted = admittedOf(sandbox);
-  if (admitted === undefined) return time(metadata.creationTimestamp, now);
-  if (waitingReasons.has(admitted.reason)) return time(status?.waitingSince, now);
-  return Math.min(now, time(metadata.annotations?.[resumeRequestedAnnotation], now));
+  if (admitted === undefined) return Math.min(now, time(metadata.creationTimestamp, now));
+  const waitingSince = waitingReasons.has(admitted.reason) ? time(status?.waitingSince, now) : undefined;
+  if (waitingSince !== undefined && !isScaledSince(sandbox)) return waitingSince;
+  const request = resumeRequestOf(sandbox);
+  const asked = request === status?.resumeRequestSeen ? now : time(request, now);
+  return asked > Math.max(waitingSince ?? 0, time(admitted.lastTransitionTime, 0)) ? Math.min(now, asked) : now;
 }
 
 /** What a sandbox is to its quotas. Pure. */
@@ -143,7 +149,7 @@ export function classify(facts: SlotFacts): Slot {
     sandbox,
     requestedAt: state === 'waiting' ? requestTime(sandbox, now) : 0,
     bare,
-    explained: admitted?.reason === waitingReasonOf({ bare }) && status?.waitingSince !== undefined,
+    explained: admitted?.reason === waitingReasonOf({ bare }) && status?.waitingSince !== undefined && !isScaledSince(sandbox),
     ...timingOf(facts, state === 'running' || state === 'starting' ? state : undefined),
     confirming: conversations.some((conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation'),
     automatic: (state === 'starting' || state === 'running') && isAutomatic(sandbox, conversations),

@@ -65,7 +65,13 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
   const { slot } = step;
   switch (step.kind) {
     case 'release':
-      return { admitted: false, reason: SandboxReason.waitingForAdmission, message: 'It has no pod and needs no slot.' };
+      return {
+        admitted: false,
+        reason: SandboxReason.waitingForAdmission,
+        message: 'It has no pod and needs no slot.',
+        // One that has failed may have been asked for since: its owner has not paused it.
+        paused: slot.sandbox.spec.replicas === 0,
+      };
     case 'admit': {
       const slots = rule === undefined ? 'No quota limits it.' : `One of ${rule.limit} that may be active ${perWhom(rule)}.`;
       return { admitted: true, reason: SandboxReason.admitted, message: step.resumed ? `There is room again. ${slots}` : slots };

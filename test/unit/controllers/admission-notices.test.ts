@@ -1,7 +1,7 @@
 import { applied } from '../../../src/controllers/admission/decision.ts';
 import type { Step } from '../../../src/controllers/admission/step.ts';
 import { noticesOf } from '../../../src/controllers/admission/notices.ts';
-import { SandboxCondition, type Sandbox } from '../../../src/resources/sandbox.ts';
+import { SandboxCondition, resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { ownerReferenceTo } from '../../../src/resources/object.ts';
 import { quotaRules, type QuotaRule } from '../../../src/resources/quota-rules.ts';
@@ -158,5 +158,22 @@ describe('the automatic resumes that are stored', () => {
     ['end when its owner has paused it', { kind: 'release', slot }, undefined],
   ])('%s', (_sentence, step, expected) => {
     expect(applied(step, ruleOf(), noon).status?.automaticResumes).toEqual(expected);
+  });
+});
+
+describe('the request to resume that is stored as seen', () => {
+  const wants = (replicas: 0 | 1): Step => {
+    const sandbox = aSandbox({ replicas });
+    const annotations = { [resumeRequestedAnnotation]: later(-60_000) };
+    return {
+      kind: 'release',
+      slot: aSlot('a', 'freeing', { sandbox: { ...sandbox, metadata: { ...sandbox.metadata, annotations } } }),
+    };
+  };
+  it('is the one of before the pause, when the owner has paused the sandbox', () => {
+    expect(applied(wants(0), ruleOf(), noon).status?.resumeRequestSeen).toBe(later(-60_000));
+  });
+  it('stays as it was when the sandbox has failed: a person may have asked for it since', () => {
+    expect(applied(wants(1), ruleOf(), noon).status?.resumeRequestSeen).toBeUndefined();
   });
 });

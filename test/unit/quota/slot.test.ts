@@ -11,6 +11,16 @@ const asking = (sandbox: Sandbox, at: string): Sandbox => ({
 });
 const scaled = (sandbox: Sandbox): Sandbox => ({ ...sandbox, metadata: { ...sandbox.metadata, generation: 3 } });
 const quotaPaused = aSandbox({ status: { replicas: 0, conditions: [seen('Quota')] } });
+const queued = aSandbox({ status: { replicas: 0, waitingSince: later(-9000), conditions: [seen('WaitingForQuota', later(-20_000))] } });
+/** Paused by its owner, until its slot was free at `time`. */
+const released = (time: string, resumeRequestSeen?: string): Sandbox =>
+  aSandbox({
+    status: {
+      replicas: 0,
+      ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
+      conditions: [seen('WaitingForAdmission', time)],
+    },
+  });
 const running = aSandbox({ status: { replicas: 1, activeSince: noon, conditions: [admitted, ready] } });
 const started = aConversation({ status: { start: { status: 'READY', transitions: [] } } });
 const starting = aConversation({ status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } } });
@@ -95,6 +105,31 @@ describe('to its quotas a sandbox', () => {
       'keeps its place in the queue over a restart',
       { sandbox: aSandbox({ status: { waitingSince: later(-9000), conditions: [seen('WaitingForQuota')] } }) },
       { state: 'waiting', requestedAt: noonMs - 9000, explained: true },
+    ],
+    [
+      'waits as of now when the request is older than its last pause',
+      { sandbox: scaled(asking(released(noon), later(-9000))) },
+      { state: 'waiting', requestedAt: noonMs + 1000 },
+    ],
+    [
+      'waits as of now when the request was there at its last pause',
+      { sandbox: scaled(asking(released(noon, later(500)), later(500))) },
+      { state: 'waiting', requestedAt: noonMs + 1000 },
+    ],
+    [
+      'waits as of the request that ended its last pause',
+      { sandbox: scaled(asking(released(noon, later(-9000)), later(500))) },
+      { state: 'waiting', requestedAt: noonMs + 500 },
+    ],
+    [
+      'loses its place in the queue when its owner has paused it there',
+      { sandbox: scaled(asking(queued, later(-9000))) },
+      { state: 'waiting', requestedAt: noonMs + 1000, explained: false },
+    ],
+    [
+      'was not created in the future of this process',
+      { sandbox: { ...aSandbox(), metadata: { ...aSandbox().metadata, creationTimestamp: later(9000) } } },
+      { state: 'waiting', requestedAt: noonMs + 1000 },
     ],
     ['is not idle while its agent works', { sandbox: running, conversations: [doing('running')] }, { idleSince: Infinity }],
     [
