@@ -8,10 +8,8 @@ export interface StoredConversation {
   /** Milliseconds since 1970, in whole seconds. */
   readonly createdAt: number;
   readonly bytes: number;
-  /** Its start has yet to be accepted. */
+  /** Its start has yet to be judged. */
   readonly isNew: boolean;
-  /** Its start was refused by one of these limits: it counts for none of them. */
-  readonly isRefused: boolean;
   /** It is to get a sandbox of its own, and has none yet. */
   readonly needsSandbox: boolean;
 }
@@ -42,9 +40,9 @@ const plus = (usage: Usage, { bytes, needsSandbox }: StoredConversation, sign: 1
 export type Judge<T> = (candidate: StoredConversation, owner: Usage, namespace: Usage) => T | undefined;
 
 /**
- * The conversations of one namespace, in the order of their creation: those that are accepted and count, and new ones. Each new one is
- * judged once, after all that were created before it, and what was accepted stays so. So it does not matter in which order their starts
- * are taken up. Every change takes logarithmic time.
+ * The conversations of one namespace, in the order of their creation: those that count, and new ones. Each new one is judged once, after
+ * all that were created before it, and what was accepted stays so. So it does not matter in which order their starts are taken up. A
+ * refused one counts too, since its record is stored; only a sandbox never comes for it. Every change takes logarithmic time.
  */
 export class StoredUsage<T> {
   readonly #conversations = new Map<string, StoredConversation>();
@@ -70,7 +68,7 @@ export class StoredUsage<T> {
     this.remove(conversation.uid, conversation.isNew);
     this.#conversations.set(conversation.uid, conversation);
     if (this.#isOpen(conversation)) this.#new.add(conversation);
-    if (this.#counts(conversation)) this.#add(conversation, 1);
+    else this.#add(conversation, 1);
   }
 
   /** `keepVerdict`: it is stored as new still. */
@@ -78,7 +76,7 @@ export class StoredUsage<T> {
     const before = this.#conversations.get(uid);
     if (before !== undefined) {
       this.#new.delete(before);
-      if (this.#counts(before)) this.#add(before, -1);
+      if (!this.#isOpen(before)) this.#add(before, -1);
       this.#conversations.delete(uid);
     }
     if (!keepVerdict) this.#verdicts.delete(uid);
@@ -94,7 +92,7 @@ export class StoredUsage<T> {
       this.#new.delete(first);
       const verdict = judge(first, this.owner(first.owner), this.#all);
       this.#verdicts.set(first.uid, verdict);
-      if (verdict === undefined) this.#add(first, 1);
+      this.#add(first, 1);
     }
     return this.#verdicts.get(uid);
   }
@@ -103,16 +101,13 @@ export class StoredUsage<T> {
     return isNew && !this.#verdicts.has(uid);
   }
 
-  #counts(conversation: StoredConversation): boolean {
-    if (conversation.isRefused || this.#isOpen(conversation)) return false;
-    return !conversation.isNew || this.#verdicts.get(conversation.uid) === undefined;
-  }
-
   #add(conversation: StoredConversation, sign: 1 | -1): void {
-    const { owner } = conversation;
-    const usage = plus(this.owner(owner), conversation, sign);
+    const { owner, uid, isNew } = conversation;
+    const needsSandbox = conversation.needsSandbox && !(isNew && this.#verdicts.get(uid) !== undefined);
+    const counted = { ...conversation, needsSandbox };
+    const usage = plus(this.owner(owner), counted, sign);
     if (usage.conversations === 0) this.#owners.delete(owner);
     else this.#owners.set(owner, usage);
-    this.#all = plus(this.#all, conversation, sign);
+    this.#all = plus(this.#all, counted, sign);
   }
 }

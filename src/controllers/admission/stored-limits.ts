@@ -1,6 +1,6 @@
 import type { Store } from '../../kube/store.ts';
 import { StoredUsage, type StoredConversation, type Usage } from '../../quota/stored-usage.ts';
-import { CapExceeded, capExceededMessage, isCapExceeded } from '../../resources/cap-exceeded.ts';
+import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
@@ -73,20 +73,22 @@ export class StoredLimits {
     const domain = this.#options.domain(metadata.namespace);
     const usage = this.#usage(metadata.namespace);
     const { maxConversations, maxStoredBytes, maxSandboxes, scope, owner } = spec;
-    const isMine = (name: string): boolean => (owner === undefined ? !domain.rules.owners.has(name) : name === owner);
-    const mine = scope === 'Namespace' ? [usage.namespace] : owner === undefined ? [] : [usage.owner(owner)];
-    if (scope === 'Owner' && owner === undefined) for (const [name, one] of usage.owners()) if (isMine(name)) mine.push(one);
-    const groups = scope === 'Namespace' ? [domain.all] : [...domain.groups()].filter((group) => isMine(group.owner));
-    const sum = (of: (one: Usage) => number): number => mine.reduce((total, one) => total + of(one), 0);
+    const isMine = (name: string, field: CapField): boolean =>
+      owner === undefined ? domain.caps.owners.get(name)?.[field] === undefined : name === owner;
+    const usages = (field: CapField): readonly Usage[] => {
+      if (scope === 'Namespace') return [usage.namespace];
+      return [...usage.owners()].flatMap(([name, one]) => (isMine(name, field) ? [one] : []));
+    };
+    const groups = scope === 'Namespace' ? [domain.all] : [...domain.groups()].filter((group) => isMine(group.owner, 'maxSandboxes'));
     return {
-      ...(maxConversations === undefined ? {} : { conversations: sum(({ conversations }) => conversations) }),
-      ...(maxStoredBytes === undefined ? {} : { storedBytes: sum(({ bytes }) => bytes) }),
-      ...(maxSandboxes === undefined ? {} : { sandboxes: groups.reduce((total, { stored }) => total + stored, 0) }),
+      ...(maxConversations === undefined ? {} : { conversations: sum(usages('maxConversations'), (one) => one.conversations) }),
+      ...(maxStoredBytes === undefined ? {} : { storedBytes: sum(usages('maxStoredBytes'), (one) => one.bytes) }),
+      ...(maxSandboxes === undefined ? {} : { sandboxes: sum(groups, ({ stored }) => stored) }),
     };
   }
 
   #stored(conversation: CachedConversation): StoredConversation {
-    const { metadata, spec, status } = conversation;
+    const { metadata, spec } = conversation;
     const { namespace, uid, name, creationTimestamp } = metadata;
     const start = startStatusOf(conversation);
     const named = this.#options.stores.sandboxes.get(namespace, ownSandboxName(conversationIdOf(conversation)));
@@ -95,7 +97,6 @@ export class StoredLimits {
       ...{ uid, name, owner: spec.owner, createdAt: Date.parse(creationTimestamp), bytes: conversation.storedBytes },
       // One that has its sandbox was accepted before, by whoever made that.
       isNew: start === 'WORKING' && !hasOwn,
-      isRefused: start === 'ERROR' && isCapExceeded(status?.start?.errorCode),
       needsSandbox: spec.sandboxName === undefined && !isStartOver(start) && !hasOwn,
     };
   }
@@ -115,6 +116,8 @@ export class StoredLimits {
     return usage;
   }
 }
+
+const sum = <T>(all: readonly T[], of: (one: T) => number): number => all.reduce((total, one) => total + of(one), 0);
 
 const totalsOf = ({ conversations, bytes, sandboxesToCome }: Usage, sandboxes: number): Totals => ({
   maxConversations: conversations,

@@ -1,8 +1,10 @@
 import type { Clock, Timer } from '../../kube/clock.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { isCapExceeded } from '../../resources/cap-exceeded.ts';
+import { findCondition } from '../../resources/conditions.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
+import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from './cache.ts';
 
 /** What an owner, or a namespace, has stored. What is being deleted does not count. */
@@ -147,7 +149,9 @@ export class StoredTotals {
   #countSandbox(sandbox: Sandbox): void {
     const { metadata } = sandbox;
     if (metadata.namespace !== this.#options.namespace) return;
-    this.#count(sandbox, metadata.deletionTimestamp === undefined ? { ...none, sandboxes: 1 } : none);
+    // One that the operator has refused for a limit of these never gets a volume.
+    const isRefused = isCapExceeded(findCondition(sandbox.status?.conditions, SandboxCondition.failed)?.reason);
+    this.#count(sandbox, metadata.deletionTimestamp === undefined && !isRefused ? { ...none, sandboxes: 1 } : none);
     this.#forget(metadata.name);
     this.#unseen.get(`sandboxes/${metadata.name}`)?.();
   }

@@ -102,14 +102,15 @@ describe('starts that came past the gateway', () => {
     expect(codes(shown(three))).toEqual(['accepted']);
   });
 
-  it('have room again once one is deleted', async () => {
+  it('have room again once enough are deleted, those in ERROR too', async () => {
     await quota({ maxConversations: 1 });
-    const [one] = shown(conversation(1, { status: ready }), conversation(2, { status: refusedBefore }));
-    if (one !== undefined) {
+    const both = shown(conversation(1, { status: ready }), conversation(2, { status: refusedBefore }));
+    expect(codes(shown(conversation(3)))).toEqual(['ConversationLimitExceeded']);
+    for (const one of [...both, conversation(3)]) {
       scene.stores.conversations.delete('default', one.metadata.name);
       scene.admission.forgetConversation(one);
     }
-    expect(codes(shown(conversation(3)))).toEqual(['accepted']);
+    expect(codes(shown(conversation(4)))).toEqual(['accepted']);
   });
 
   it('do not count what is being deleted', async () => {
@@ -188,15 +189,18 @@ describe('the counts in the status of a quota', () => {
     const whole = await scene.addQuota(aQuota('whole', { scope: 'Namespace', limit: 50, ...all }));
     const mine = conversation(1, { status: ready });
     const theirs = conversation(2, { status: ready, spec: { owner: 'bob' } });
-    shown(mine, theirs, conversation(3, { status: refusedBefore }));
+    const refused = conversation(3, { status: refusedBefore });
+    shown(mine, theirs, refused);
+    // The quota of bob limits no more than conversations.
+    const everything = mine.storedBytes + theirs.storedBytes + refused.storedBytes;
     await scene.addSandbox('a');
     await scene.addSandbox('b', { owner: 'bob' });
     const { limits } = scene.admission;
-    expect(limits.countsFor(everyone)).toEqual({ conversations: 1, storedBytes: mine.storedBytes, sandboxes: 1 });
+    expect(limits.countsFor(everyone)).toEqual({ conversations: 2, storedBytes: everything, sandboxes: 2 });
     expect(limits.countsFor(bobs)).toEqual({ conversations: 1 });
     expect(limits.countsFor(whole)).toEqual({
-      ...{ conversations: 2, sandboxes: 2 },
-      storedBytes: mine.storedBytes + theirs.storedBytes,
+      ...{ conversations: 3, sandboxes: 2 },
+      storedBytes: everything,
     });
   });
 

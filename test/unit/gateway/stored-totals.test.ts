@@ -7,7 +7,7 @@ import { cachedConversation, type CachedConversation } from '../../../src/resour
 import { isStartOver, startStatusOf, type ConversationStatus, type StartStatus } from '../../../src/resources/conversation.ts';
 import type { KubeObject } from '../../../src/resources/object.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
-import { aConversation, aSandbox, noon } from '../../support/builders.ts';
+import { aConversation, aSandbox, condition, noon } from '../../support/builders.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 /** A cache whose objects the test sets. */
@@ -58,6 +58,14 @@ describe('what owners have stored', () => {
     expect(totals.of('alice')).toMatchObject({ conversations: 1, storedBytes });
     conversations.delete(conversation);
     expect([totals.size, totals.all]).toEqual([0, { conversations: 0, storedBytes: 0, sandboxes: 0 }]);
+  });
+
+  it('counts a sandbox that has failed, but none that the operator has refused for a limit: that gets no volume', () => {
+    const { totals, sandboxes } = setUp();
+    const failed = (reason: string) => aSandbox({ name: reason, status: { conditions: [condition('Failed', 'True', reason)] } });
+    sandboxes.set(failed('CrashLoop'));
+    sandboxes.set(failed('SandboxLimitExceeded'));
+    expect(totals.of('alice').sandboxes).toBe(1);
   });
 
   it('forgets after a minute what no cache has shown', async () => {

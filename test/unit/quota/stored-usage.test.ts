@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { StoredUsage, type Judge, type StoredConversation } from '../../../src/quota/stored-usage.ts';
 
 const aStored = (name: string, more: Partial<StoredConversation> = {}): StoredConversation => ({
-  ...{ uid: name, name, owner: 'alice', createdAt: 0, bytes: 1, isNew: true, isRefused: false, needsSandbox: false },
+  ...{ uid: name, name, owner: 'alice', createdAt: 0, bytes: 1, isNew: true, needsSandbox: false },
   ...more,
 });
 interface Limits {
@@ -33,11 +33,20 @@ describe('of new conversations', () => {
     expect(usage.verdictOn('b', judge)).toBeUndefined();
   });
 
-  it('one that fits follows one that does not', () => {
+  it('one that does not fit leaves no room for others until it is deleted: its record is stored', () => {
     const usage = usageOf(aStored('a', { bytes: 50 }), aStored('b', { bytes: 5 }));
     const judge = judgeBy({ ...noLimits, bytes: 10 });
-    expect(usage.verdictOn('b', judge)).toBeUndefined();
+    expect(usage.verdictOn('b', judge)).toBe('bytes');
     expect(usage.verdictOn('a', judge)).toBe('bytes');
+    usage.remove('a');
+    usage.put(aStored('c', { bytes: 5 }));
+    expect(usage.verdictOn('c', judge)).toBeUndefined();
+  });
+
+  it('one that is refused is to get no sandbox', () => {
+    const usage = usageOf(aStored('a', { needsSandbox: true }), aStored('b', { needsSandbox: true }));
+    usage.verdictOn('b', judgeBy({ ...noLimits, conversations: 1 }));
+    expect(usage.namespace).toEqual({ conversations: 2, bytes: 2, sandboxesToCome: 1 });
   });
 
   it('an accepted one stays accepted when the limit is lowered', () => {
@@ -48,12 +57,14 @@ describe('of new conversations', () => {
     expect(usage.owner('alice').conversations).toBe(1);
   });
 
-  it('a deleted one makes room for later ones, and one that was refused counts for nothing', () => {
+  it('a deleted one makes room for later ones', () => {
     const judge = judgeBy({ ...noLimits, conversations: 1 });
     const usage = usageOf(aStored('a'), aStored('b'));
     expect([usage.verdictOn('a', judge), usage.verdictOn('b', judge)]).toEqual([undefined, 'conversations']);
-    usage.put(aStored('b', { isNew: false, isRefused: true }));
+    usage.put(aStored('b', { isNew: false }));
     usage.remove('a');
+    expect(usage.namespace.conversations).toBe(1);
+    usage.remove('b');
     usage.put(aStored('c'));
     expect(usage.verdictOn('c', judge)).toBeUndefined();
     expect(usage.namespace.conversations).toBe(1);
@@ -88,12 +99,14 @@ it('gives the same verdicts in whatever order they are asked for, and never acce
         const usage = usageOf(...stored);
         const before = usage.namespace.conversations;
         const verdicts = new Map(uids.map((uid) => [uid, usage.verdictOn(uid, judge)]));
-        const accepted = stored.filter(({ uid, isNew }) => isNew && verdicts.get(uid) === undefined);
-        expect(usage.namespace.conversations).toBe(before + accepted.length);
-        if (accepted.length > 0) expect(usage.namespace.conversations).toBeLessThanOrEqual(Math.max(before, allowed.namespace));
+        expect(usage.namespace.conversations).toBe(stored.length);
+        const fits = (one: StoredConversation) => !one.isNew || verdicts.get(one.uid) === undefined;
+        const accepted = stored.filter((one) => one.isNew && fits(one));
+        if (accepted.length > 0) expect(before + accepted.length).toBeLessThanOrEqual(allowed.namespace);
         for (const owner of new Set(accepted.map((one) => one.owner))) {
-          expect(usage.owner(owner).conversations).toBeLessThanOrEqual(allowed.conversations);
-          expect(usage.owner(owner).bytes).toBeLessThanOrEqual(allowed.bytes);
+          const own = stored.filter((one) => one.owner === owner && fits(one));
+          expect(own.length).toBeLessThanOrEqual(allowed.conversations);
+          expect(own.reduce((sum, { bytes }) => sum + bytes, 0)).toBeLessThanOrEqual(allowed.bytes);
         }
         return new Map([...verdicts].sort());
       };
@@ -108,7 +121,7 @@ it('gives the same verdicts in whatever order they are asked for, and never acce
 
 it('counts what is there, whatever comes and goes', () => {
   const change = fc.oneof(
-    fc.record({ kind: fc.constant('put' as const), which: fc.nat(5), stored: wish, isRefused: fc.boolean(), needsSandbox: fc.boolean() }),
+    fc.record({ kind: fc.constant('put' as const), which: fc.nat(5), stored: wish, needsSandbox: fc.boolean() }),
     fc.record({ kind: fc.constant('remove' as const), which: fc.nat(5) }),
     fc.record({ kind: fc.constant('ask' as const), which: fc.nat(5) }),
   );
@@ -116,33 +129,30 @@ it('counts what is there, whatever comes and goes', () => {
     fc.property(fc.array(change, { maxLength: 60 }), limits, (changes, allowed) => {
       const usage = new StoredUsage<string>();
       const there = new Map<string, StoredConversation>();
-      const accepted = new Set<string>();
       const judge = judgeBy(allowed);
       for (const happens of changes) {
         const uid = `c${happens.which}`;
         if (happens.kind === 'remove') {
           usage.remove(uid);
           there.delete(uid);
-          accepted.delete(uid);
         } else if (happens.kind === 'ask') usage.verdictOn(uid, judge);
         else {
-          const { isRefused, needsSandbox } = happens;
+          const { needsSandbox } = happens;
           const before = there.get(uid);
           // Owners and times of creation are for ever, and no start begins anew.
           const { owner, createdAt } = before ?? happens.stored;
           const isNew = before === undefined ? happens.stored.isNew : before.isNew && happens.stored.isNew;
-          const one = aStored(uid, { ...happens.stored, owner, createdAt, isNew, isRefused: isRefused && !isNew, needsSandbox });
+          const one = aStored(uid, { ...happens.stored, owner, createdAt, isNew, needsSandbox });
           usage.put(one);
           there.set(uid, one);
         }
         for (const one of there.values()) if (one.isNew && usage.owner(one.owner).conversations > 0) usage.verdictOn(one.uid, judge);
-        const counted = [...there.values()].filter(
-          (one) => !one.isRefused && (!one.isNew || usage.verdictOn(one.uid, judge) === undefined),
-        );
+        const all = [...there.values()];
+        const accepted = all.filter((one) => !one.isNew || usage.verdictOn(one.uid, judge) === undefined);
         expect(usage.namespace).toEqual({
-          conversations: counted.length,
-          bytes: counted.reduce((sum, { bytes }) => sum + bytes, 0),
-          sandboxesToCome: counted.filter(({ needsSandbox }) => needsSandbox).length,
+          conversations: all.length,
+          bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+          sandboxesToCome: accepted.filter(({ needsSandbox }) => needsSandbox).length,
         });
       }
     }),
