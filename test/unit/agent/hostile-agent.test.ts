@@ -164,7 +164,7 @@ it('a mebibyte in chunks of one byte each costs no more than its first chunks', 
 });
 
 it('an answer in many chunks of some size is read', async () => {
-  const piece = `${' '.repeat(300)}`;
+  const piece = ' '.repeat(300);
   const body = `12c\r\n${piece}\r\n`.repeat(3_000);
   agent.answerWith(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${body}11\r\n{"success":true }\r\n0\r\n\r\n`);
   expect((await outcomeOf(() => client.run(endpoint(), conversationId))).came).toBeUndefined();

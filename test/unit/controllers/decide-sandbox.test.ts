@@ -257,7 +257,7 @@ describe('an agent that is lost with its pod', () => {
   const other = { containerStatuses: [aContainer({ containerID: 'process://2', state: { running: {} } })] };
   const isDisrupted = (sandbox: Sandbox, pod: ReturnType<typeof aPod>) => {
     const step = decide({ sandbox, pod });
-    return 'isDisrupted' in step && step.isDisrupted === true;
+    return 'isDisrupted' in step && step.isDisrupted;
   };
 
   it.each<[string, boolean, Sandbox, ReturnType<typeof aPod>]>([
