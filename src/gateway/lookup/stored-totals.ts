@@ -30,6 +30,12 @@ const negative = ({ conversations, storedBytes, sandboxes }: Totals): Totals => 
   sandboxes: -sandboxes,
 });
 
+const isLive = ({ metadata }: CachedConversation | Sandbox): boolean => metadata.deletionTimestamp === undefined;
+const ofConversation = ({ storedBytes }: CachedConversation): Totals => ({ conversations: 1, storedBytes, sandboxes: 0 });
+/** A sandbox that the operator has refused for a limit of these never gets a volume. */
+const ofSandbox = ({ status }: Sandbox): Totals =>
+  isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason) ? none : { ...none, sandboxes: 1 };
+
 /** What is to be stored, and counts already. */
 export interface Reservation {
   /** Ends it. Safe to call twice. */
@@ -51,8 +57,6 @@ export interface StoredTotalsOptions {
 export class StoredTotals {
   readonly #options: StoredTotalsOptions;
   readonly #byOwner = new Map<string, Totals>();
-  /** By uid, what each object counts. */
-  readonly #counted = new Map<string, { readonly owner: string; readonly totals: Totals }>();
   /** By name, the sandboxes that starts are to get, as long as the cache does not show them. */
   readonly #expected = new Map<string, { readonly owner: string; readonly uid: string }>();
   readonly #unseen = new Map<string, () => void>();
@@ -65,15 +69,17 @@ export class StoredTotals {
 
   open(): void {
     const { conversations, sandboxes } = this.#options.caches;
-    const countConversation = (conversation: CachedConversation) => this.#countConversation(conversation);
-    const countSandbox = (sandbox: Sandbox) => this.#countSandbox(sandbox);
     this.#removers.push(
-      sandboxes.addHandler({ added: countSandbox, updated: countSandbox, deleted: (sandbox) => this.#count(sandbox, none) }),
+      sandboxes.addHandler({
+        added: (sandbox) => this.#countSandbox(sandbox),
+        updated: (sandbox, old) => this.#countSandbox(sandbox, old),
+        deleted: (sandbox) => this.#count(undefined, sandbox, ofSandbox),
+      }),
       conversations.addHandler({
-        added: countConversation,
-        updated: countConversation,
+        added: (conversation) => this.#countConversation(conversation),
+        updated: (conversation, old) => this.#countConversation(conversation, old),
         deleted: (conversation) => {
-          this.#count(conversation, none);
+          this.#count(undefined, conversation, ofConversation);
           this.#expect(conversation, false);
         },
       }),
@@ -97,8 +103,7 @@ export class StoredTotals {
   /** Size of a conversation that the cache shows; else 0. */
   bytesOf(conversationName: string): number {
     const { caches, namespace } = this.#options;
-    const uid = caches.conversations.store.get(namespace, conversationName)?.metadata.uid;
-    return (uid === undefined ? undefined : this.#counted.get(uid))?.totals.storedBytes ?? 0;
+    return caches.conversations.store.get(namespace, conversationName)?.storedBytes ?? 0;
   }
 
   /** How many owners have something. */
@@ -137,21 +142,18 @@ export class StoredTotals {
     };
   }
 
-  #countConversation(conversation: CachedConversation): void {
+  #countConversation(conversation: CachedConversation, old?: CachedConversation): void {
     const { metadata, spec } = conversation;
     if (metadata.namespace !== this.#options.namespace) return;
-    const isLive = metadata.deletionTimestamp === undefined;
-    this.#count(conversation, isLive ? { conversations: 1, storedBytes: conversation.storedBytes, sandboxes: 0 } : none);
-    this.#expect(conversation, isLive && spec.sandboxName === undefined && !isStartOver(startStatusOf(conversation)));
+    this.#count(conversation, old, ofConversation);
+    this.#expect(conversation, isLive(conversation) && spec.sandboxName === undefined && !isStartOver(startStatusOf(conversation)));
     this.#unseen.get(`conversations/${metadata.name}`)?.();
   }
 
-  #countSandbox(sandbox: Sandbox): void {
+  #countSandbox(sandbox: Sandbox, old?: Sandbox): void {
     const { metadata } = sandbox;
     if (metadata.namespace !== this.#options.namespace) return;
-    // One that the operator has refused for a limit of these never gets a volume.
-    const isRefused = isCapExceeded(findCondition(sandbox.status?.conditions, SandboxCondition.failed)?.reason);
-    this.#count(sandbox, metadata.deletionTimestamp === undefined && !isRefused ? { ...none, sandboxes: 1 } : none);
+    this.#count(sandbox, old, ofSandbox);
     this.#forget(metadata.name);
     this.#unseen.get(`sandboxes/${metadata.name}`)?.();
   }
@@ -177,15 +179,11 @@ export class StoredTotals {
     this.#add(known.owner, { ...none, sandboxes: -1 });
   }
 
-  #count({ metadata: { uid }, spec: { owner } }: CachedConversation | Sandbox, totals: Totals): void {
-    const known = this.#counted.get(uid);
-    if (known !== undefined) this.#add(known.owner, negative(known.totals));
-    if (totals === none) {
-      this.#counted.delete(uid);
-      return;
-    }
-    this.#counted.set(uid, { owner, totals });
-    this.#add(owner, totals);
+  /** Counts an object in the place of what the cache had of it before. */
+  #count<T extends CachedConversation | Sandbox>(object: T | undefined, old: T | undefined, totalsOf: (live: T) => Totals): void {
+    const isCounted = (one: T | undefined): one is T => one?.metadata.namespace === this.#options.namespace && isLive(one);
+    if (isCounted(old)) this.#add(old.spec.owner, negative(totalsOf(old)));
+    if (isCounted(object)) this.#add(object.spec.owner, totalsOf(object));
   }
 
   #add(owner: string, totals: Totals): void {

@@ -11,8 +11,8 @@ interface MadeRecord {
   readonly agentUrl: string | undefined;
   /** Whether the record has a session key at all. */
   readonly hasKey: boolean;
-  /** The record up to the session key, its last field, which differs from reader to reader. */
-  readonly start: string;
+  /** The record without a session key, its last field, which differs from reader to reader. */
+  readonly text: string;
 }
 
 /** How a record ends that shows no session key. */
@@ -56,9 +56,9 @@ export class RecordTexts {
   #conversation(conversation: CachedConversation, reader: Reader, sandbox?: Sandbox): Pieces {
     const sources = sourcesOf(this.#services, conversation, sandbox);
     const access = this.#services.exposure.accessTo(sources.sandbox);
-    const { start, hasKey } = this.#made(conversation, sources, access?.agentUrl);
+    const { text, hasKey } = this.#made(conversation, sources, access?.agentUrl);
     const key = hasKey ? access?.sessionKeyFor(reader) : undefined;
-    return key === undefined ? [start, recordEnd] : [start, JSON.stringify(key), '}'];
+    return key === undefined ? [text] : [text.slice(0, -recordEnd.length), JSON.stringify(key), '}'];
   }
 
   #made(conversation: CachedConversation, sources: ConversationSources, agentUrl: string | undefined): MadeRecord {
@@ -67,7 +67,7 @@ export class RecordTexts {
     const record = conversationRecord(sources, this.#services.exposure);
     const text = JSON.stringify(record);
     if (!text.endsWith(`"session_api_key":${recordEnd}`)) throw new Error('the session key has to be the last field of a record');
-    const made = { sources, agentUrl, hasKey: record.conversation_url !== null, start: text.slice(0, -recordEnd.length) };
+    const made = { sources, agentUrl, hasKey: record.conversation_url !== null, text };
     this.#records.set(conversation, made);
     return made;
   }
