@@ -5,7 +5,7 @@ import type { Indexers } from '../kube/store.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import { cachedClaim, type CachedClaim } from '../resources/cached-claim.ts';
-import { cachedConversation, type CachedConversation } from '../resources/cached-conversation.ts';
+import { cachedConversation, maxCachedTextBytes, type CachedConversation } from '../resources/cached-conversation.ts';
 import { cachedObject } from '../resources/cached-object.ts';
 import { cachedPod, type CachedPod } from '../resources/cached-pod.ts';
 import { cachedSandbox } from '../resources/cached-sandbox.ts';
@@ -65,7 +65,8 @@ export function createCaches({ indexers: more, ...options }: CachesOptions): Cac
     .join(',');
   return {
     conversations: new Reflector({
-      ...{ ...options, resource: conversations, transform: (object: Conversation) => cachedConversation(object, interner) },
+      ...{ ...options, resource: conversations, maxTextBytes: maxCachedTextBytes },
+      transform: (object: Conversation, removedBytes) => cachedConversation(object, interner, removedBytes),
       indexers: { ...conversationIndexers, ...more?.conversations },
     }),
     sandboxes: new Reflector({

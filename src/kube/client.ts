@@ -17,6 +17,18 @@ export interface ListOptions {
   readonly fieldSelector?: string;
 }
 
+/** For readers that need no long texts. */
+export interface ShorteningOptions {
+  /**
+   * Maximum bytes of a text in metadata or spec, as JSON. The end of a longer one is removed before it is parsed: nearly all of the time
+   * and the memory that a large object takes would go into that text. Absent: objects come whole.
+   */
+  readonly maxTextBytes?: number;
+}
+
+/** With the bytes that `maxTextBytes` has removed from the object. */
+export type Mapping<T, R> = (object: T, removedBytes: number) => R | undefined;
+
 export interface ListResult<T> {
   readonly items: readonly T[];
   /** The version of the whole list; a watch goes on from here. */
@@ -32,9 +44,15 @@ export interface DeleteOptions extends CallOptions {
 }
 
 export type WatchEvent<T> =
-  { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly object: T } | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
+  | {
+      readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
+      readonly object: T;
+      /** What `maxTextBytes` has removed from the object; absent: nothing. */
+      readonly removedBytes?: number;
+    }
+  | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
 
-export interface WatchOptions extends ListOptions {
+export interface WatchOptions extends ListOptions, ShorteningOptions {
   readonly resourceVersion: string;
   /** After this many seconds the server ends the stream in good order. */
   readonly timeoutSeconds: number;
@@ -65,8 +83,8 @@ export interface KubeClient {
    */
   listMapped<T extends KubeObject, R>(
     resource: ResourceDefinition<T>,
-    map: (object: T) => R | undefined,
-    options?: ListOptions & CallOptions,
+    map: Mapping<T, R>,
+    options?: ListOptions & CallOptions & ShorteningOptions,
   ): Promise<ListResult<R>>;
   /** Ends when the server ends the stream; throws `ApiError` for an ERROR event (410: list again). */
   watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;

@@ -5,6 +5,8 @@ import type {
   KubeClient,
   ListOptions,
   ListResult,
+  Mapping,
+  ShorteningOptions,
   StatusOptions,
   StatusUpdate,
   Subresource,
@@ -42,8 +44,8 @@ class FencedClient implements KubeClient {
 
   listMapped<T extends KubeObject, R>(
     resource: Resource<T>,
-    map: (object: T) => R | undefined,
-    options?: ListOptions & CallOptions,
+    map: Mapping<T, R>,
+    options?: ListOptions & CallOptions & ShorteningOptions,
   ): Promise<ListResult<R>> {
     return this.#client.listMapped(resource, map, options);
   }

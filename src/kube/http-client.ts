@@ -5,6 +5,8 @@ import type {
   KubeClient,
   ListOptions,
   ListResult,
+  Mapping,
+  ShorteningOptions,
   StatusOptions,
   StatusUpdate,
   Subresource,
@@ -13,8 +15,10 @@ import type {
 } from './client.ts';
 import { AnswerTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
 import { Flattened } from './flattened.ts';
-import { linesOf, wholeLines } from './lines.ts';
+import { linesIn, linesOf, wholeLines } from './lines.ts';
 import { PageSize } from './page-size.ts';
+import { ScratchBuffer } from './scratch-buffer.ts';
+import { shortenTexts } from './shortened-texts.ts';
 import { statusPatch } from './status-patch.ts';
 import type { Transport } from './transport.ts';
 import { watchEvent, withoutManagedFields } from './watch-event.ts';
@@ -62,8 +66,8 @@ export class HttpKubeClient implements KubeClient {
 
   async listMapped<T extends KubeObject, R>(
     resource: Resource<T>,
-    map: (object: T) => R | undefined,
-    options: ListOptions & CallOptions = {},
+    map: Mapping<T, R>,
+    options: ListOptions & CallOptions & ShorteningOptions = {},
   ): Promise<ListResult<R>> {
     // The state that the pages show may be compacted before the last one has come.
     for (let attempt = 1; attempt <= pagedAttempts; attempt++) {
@@ -183,28 +187,32 @@ export class HttpKubeClient implements KubeClient {
     resource: Resource<T>,
     options: WatchOptions,
   ): AsyncGenerator<Iterable<WatchEvent<T>>, void, undefined> {
-    const { resourceVersion, timeoutSeconds, signal } = options;
+    const { resourceVersion, timeoutSeconds, signal, maxTextBytes = Infinity } = options;
     const query = { ...selectors(options), watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
     const path = withQuery(collectionPath(resource, options.namespace), query);
     const stream = await this.#transport.stream({ verb: 'watch', resource: resource.plural, method: 'GET', path, signal });
-    for await (const text of wholeLines(stream, maxWatchLineBytes)) yield eventsOf(resource, text);
+    for await (const lines of wholeLines(stream, maxWatchLineBytes)) {
+      const hasLongText = lines.length > maxTextBytes;
+      yield hasLongText ? shortenedEventsOf(resource, lines, maxTextBytes) : eventsOf(resource, lines.toString('utf8'));
+    }
   }
 
   async #pages<T extends KubeObject, R>(
     resource: Resource<T>,
-    map: (object: T) => R | undefined,
-    options: ListOptions & CallOptions,
+    map: Mapping<T, R>,
+    options: ListOptions & CallOptions & ShorteningOptions,
     way: 'in pages' | 'all at once' = 'in pages',
   ): Promise<ListResult<R>> {
     const size = this.#pageSize(resource);
     const items: R[] = [];
+    const scratch = new ScratchBuffer();
     let next: string | undefined;
     for (;;) {
       const limit = way === 'in pages' ? size.limit : undefined;
-      const page = await this.#page(resource, options, limit, next);
+      const page = await this.#page(resource, options, limit, next, scratch);
       if (page === 'too large') continue;
-      for (const item of page.items ?? []) {
-        const mapped = map(withoutManagedFields(resource, item));
+      for (const [index, item] of (page.items ?? []).entries()) {
+        const mapped = map(withoutManagedFields(resource, item), page.removed[index] ?? 0);
         if (mapped !== undefined) items.push(mapped);
       }
       next = page.metadata.continue;
@@ -214,11 +222,21 @@ export class HttpKubeClient implements KubeClient {
 
   async #page<T extends KubeObject>(
     resource: Resource<T>,
-    options: ListOptions & CallOptions,
+    options: ListOptions & CallOptions & ShorteningOptions,
     limit: number | undefined,
     next: string | undefined,
-  ): Promise<ListPage<T> | 'too large'> {
+    scratch: ScratchBuffer,
+  ): Promise<(ListPage<T> & { readonly removed: readonly number[] }) | 'too large'> {
     const size = this.#pageSize(resource);
+    const { maxTextBytes } = options;
+    let removed: readonly number[] = [];
+    const gather = (chunks: readonly Uint8Array[], count: number): Buffer => {
+      const answer = scratch.gather(chunks, count);
+      if (maxTextBytes === undefined) return answer;
+      const shortened = shortenTexts(answer, { within: 'items', maxTextBytes });
+      ({ removed } = shortened);
+      return shortened.json;
+    };
     const query: Query = { ...selectors(options), limit, continue: next };
     let bytes = 0;
     try {
@@ -228,11 +246,12 @@ export class HttpKubeClient implements KubeClient {
         // One object is as large as etcd lets it be.
         maxAnswerBytes: limit === 1 ? undefined : maxPageBytes,
         onAnswerBytes: (count) => (bytes = count),
+        gather,
         ...sending(options),
       });
       const page = answer as ListPage<T>;
       if (limit !== undefined) size.came(page.items?.length ?? 0, bytes);
-      return page;
+      return { ...page, removed };
     } catch (error) {
       if (limit === undefined) throw error;
       const isTooLarge = error instanceof AnswerTooLargeError;
@@ -288,4 +307,16 @@ function segment(name: string): string {
 
 function* eventsOf<T extends KubeObject>(resource: Resource<T>, text: string): Generator<WatchEvent<T>, void, undefined> {
   for (const line of linesOf(text)) yield watchEvent(resource, line);
+}
+
+/** Line by line, since a line is as much as is shortened at once. */
+function* shortenedEventsOf<T extends KubeObject>(
+  resource: Resource<T>,
+  lines: Buffer,
+  maxTextBytes: number,
+): Generator<WatchEvent<T>, void, undefined> {
+  for (const line of linesIn(lines)) {
+    const { json, removed } = shortenTexts(line, { within: 'object', maxTextBytes });
+    yield watchEvent(resource, json.toString('utf8'), removed[0]);
+  }
 }

@@ -2,10 +2,11 @@ import type { Logger } from '../observability/logger.ts';
 import type { Metrics } from '../observability/metrics.ts';
 import type { KubeObject, ResourceDefinition } from '../resources/object.ts';
 import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
-import type { KubeClient, WatchEvent } from './client.ts';
-import { sleep, type Clock, type Timer } from './clock.ts';
+import type { KubeClient, ListOptions, ShorteningOptions, WatchEvent } from './client.ts';
+import { sleep, type Clock } from './clock.ts';
 import { ApiError, TransportError, isExpired } from './errors.ts';
 import { IndexedStore, type Indexers, type Store } from './store.ts';
+import { Watchdog } from './watchdog.ts';
 
 /**
  * What happens to the objects of a kind, in order. Of each uid: `added` once, `updated` any number of times, `deleted` once; an
@@ -18,7 +19,7 @@ export interface Handler<T> {
   deleted?(object: T): void;
 }
 
-interface CommonOptions<S extends KubeObject, T extends KubeObject> {
+interface CommonOptions<S extends KubeObject, T extends KubeObject> extends ShorteningOptions {
   readonly client: KubeClient;
   readonly resource: ResourceDefinition<S>;
   /** Absent: all namespaces. */
@@ -40,9 +41,10 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> {
 /**
  * Makes of each object of a list or a watch the one that the store holds, as client-go's SetTransform: for parts that would take memory and
  * that no reader of the store needs. Called for objects that `accepts` has let pass, once for each version, and page by page, so that never
- * more than a page of whole objects is in memory. Pure; namespace, name, uid and resourceVersion stay as they are.
+ * more than a page of whole objects is in memory. Pure; namespace, name, uid and resourceVersion stay as they are. With the option `maxTextBytes` the
+ * object lacks the ends of long texts, and `removedBytes` says how much that is.
  */
-type Transform<S, T> = (object: S) => T;
+type Transform<S, T> = (object: S, removedBytes: number) => T;
 
 export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = CommonOptions<S, T> &
   // Without a transform the store holds what the server sends.
@@ -165,15 +167,12 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   }
 
   async #list(signal: AbortSignal): Promise<string> {
-    const { client, resource, namespace, labelSelector } = this.#options;
+    const { client, resource } = this.#options;
     const refused = new Map<string, string>();
-    const take = (object: S) => (this.#accepts(object, this.#refused, refused) ? this.#transform(object) : undefined);
+    const take = (object: S, removedBytes: number) =>
+      this.#accepts(object, this.#refused, refused) ? this.#transform(object, removedBytes) : undefined;
     // No version asked for: the list is a consistent read, never older than what is known already.
-    const list = await client.listMapped(resource, take, {
-      signal,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(labelSelector === undefined ? {} : { labelSelector }),
-    });
+    const list = await client.listMapped(resource, take, { signal, ...this.#selection() });
     this.#refused = refused;
     // From here to the end in one turn: no one sees a half of the list.
     const present = new Set(list.items.map(({ metadata }) => metadata.uid));
@@ -186,17 +185,25 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     return list.resourceVersion;
   }
 
+  #selection(): ListOptions & ShorteningOptions {
+    const { namespace, labelSelector, maxTextBytes } = this.#options;
+    return {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(maxTextBytes === undefined ? {} : { maxTextBytes }),
+    };
+  }
+
   /** Returns the version to go on from once the server has ended the stream; throws a WatchFailure for everything else. */
   async #watch(from: string, signal: AbortSignal): Promise<string | undefined> {
-    const { client, resource, namespace, labelSelector, clock, random, silenceMs = 150_000 } = this.#options;
+    const { client, resource, clock, random, silenceMs = 150_000 } = this.#options;
     const began = clock.monotonic();
     const silence = new Watchdog(clock, silenceMs);
     let resourceVersion = from;
     let events = 0;
     try {
       const stream = client.watch(resource, {
-        ...(namespace === undefined ? {} : { namespace }),
-        ...(labelSelector === undefined ? {} : { labelSelector }),
+        ...this.#selection(),
         resourceVersion,
         timeoutSeconds: 300 + Math.floor(random() * 301),
         signal: AbortSignal.any([signal, silence.signal]),
@@ -228,7 +235,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
       const known = this.#store.get(namespace, name);
       if (known?.metadata.uid === uid) this.#remove(known);
     } else if (this.#accepts(object, this.#refused, this.#refused)) {
-      this.#put(this.#transform(object));
+      this.#put(this.#transform(object, event.removedBytes ?? 0));
     } else {
       const known = this.#store.get(namespace, name);
       if (known !== undefined) this.#remove(known);
@@ -320,40 +327,4 @@ function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
   if (error instanceof TransportError) return new WatchFailure('connection', resourceVersion, error);
   const passing = error instanceof ApiError && (error.status === 429 || error.status >= 500);
   return new WatchFailure('refused', passing ? resourceVersion : undefined, error);
-}
-
-/** Aborts its signal when nothing has been heard for too long. One timer, however much is heard. */
-class Watchdog {
-  readonly #clock: Clock;
-  readonly #silenceMs: number;
-  readonly #abort = new AbortController();
-  #heardAt: number;
-  #timer: Timer;
-
-  constructor(clock: Clock, silenceMs: number) {
-    this.#clock = clock;
-    this.#silenceMs = silenceMs;
-    this.#heardAt = clock.monotonic();
-    this.#timer = this.#arm(silenceMs);
-  }
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  heard(): void {
-    this.#heardAt = this.#clock.monotonic();
-  }
-
-  stop(): void {
-    this.#timer.cancel();
-  }
-
-  #arm(delayMs: number): Timer {
-    return this.#clock.after(delayMs, () => {
-      const left = this.#heardAt + this.#silenceMs - this.#clock.monotonic();
-      if (left > 0) this.#timer = this.#arm(left);
-      else this.#abort.abort(new Error(`nothing was heard for ${this.#silenceMs} ms`));
-    });
-  }
 }

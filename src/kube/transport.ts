@@ -38,6 +38,8 @@ export interface TransportRequest {
   readonly maxAnswerBytes?: number | undefined;
   /** Called with the bytes of an answer that has come. */
   readonly onAnswerBytes?: ((bytes: number) => void) | undefined;
+  /** Makes of the chunks of an answer the bytes that are decoded, and not needed any more afterwards; by default all of them. */
+  readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
 }
 
 export interface TransportOptions {
@@ -104,9 +106,9 @@ export class Transport {
   async call(request: TransportRequest): Promise<unknown> {
     return this.#repeat(request, async (signal) => {
       const answer = await this.#send(this.#calls, request, signal);
-      const text = await this.#readText(answer.body, request);
-      if (answer.status < 200 || answer.status > 299) throw apiError(answer, text);
-      return { status: answer.status, result: parseAnswer(text) };
+      const bytes = await this.#read(answer.body, request);
+      if (answer.status < 200 || answer.status > 299) throw apiError(answer, bytes.toString('utf8'));
+      return { status: answer.status, result: parseAnswer(bytes.toString('utf8')) };
     });
   }
 
@@ -120,7 +122,7 @@ export class Transport {
       starting.addEventListener('abort', stop, { once: true });
       try {
         const answer = await this.#send(this.#watches, request, AbortSignal.any([reading.signal, request.signal]));
-        if (answer.status < 200 || answer.status > 299) throw apiError(answer, await this.#readText(answer.body, request));
+        if (answer.status < 200 || answer.status > 299) throw apiError(answer, (await this.#read(answer.body, request)).toString('utf8'));
         return { status: answer.status, result: answer.body };
       } finally {
         starting.removeEventListener('abort', stop);
@@ -202,7 +204,7 @@ export class Transport {
     metrics.apiCallSeconds.observe({ verb }, (clock.monotonic() - began) / 1000);
   }
 
-  async #readText(body: AsyncIterable<Uint8Array>, request: TransportRequest): Promise<string> {
+  async #read(body: AsyncIterable<Uint8Array>, request: TransportRequest): Promise<Buffer> {
     const maxAnswerBytes = request.maxAnswerBytes ?? this.#options.maxAnswerBytes ?? defaultMaxAnswerBytes;
     const chunks: Uint8Array[] = [];
     let bytes = 0;
@@ -212,7 +214,7 @@ export class Transport {
       chunks.push(chunk);
     }
     request.onAnswerBytes?.(bytes);
-    return Buffer.concat(chunks, bytes).toString('utf8');
+    return request.gather?.(chunks, bytes) ?? Buffer.concat(chunks, bytes);
   }
 }
 

@@ -8,16 +8,18 @@ interface RawEvent {
 }
 
 /**
- * One line of a watch as an event, without `managedFields`. Throws an `ApiError` for an ERROR event, and a `TransportError` for
+ * One line of a watch as an event, without `managedFields`; with the bytes that the line has lost. Throws an `ApiError` for an ERROR event, and a `TransportError` for
  * what is no event.
  */
-export function watchEvent<T extends KubeObject>(resource: ResourceDefinition<T>, line: string): WatchEvent<T> {
+export function watchEvent<T extends KubeObject>(resource: ResourceDefinition<T>, line: string, removedBytes = 0): WatchEvent<T> {
   const event = parseLine(line);
   switch (event.type) {
     case 'ADDED':
     case 'MODIFIED':
-    case 'DELETED':
-      return { type: event.type, object: withoutManagedFields(resource, event.object) };
+    case 'DELETED': {
+      const object = withoutManagedFields(resource, event.object);
+      return removedBytes === 0 ? { type: event.type, object } : { type: event.type, object, removedBytes };
+    }
     case 'BOOKMARK':
       return { type: 'BOOKMARK', resourceVersion: (event.object as KubeObject).metadata.resourceVersion };
     case 'ERROR': {

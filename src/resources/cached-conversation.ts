@@ -14,6 +14,12 @@ import { Interner } from './interner.ts';
 import type { CachedMetadata } from './object.ts';
 import { storedBytesOf } from './stored-size.ts';
 
+/**
+ * Maximum bytes of a text that caches parse, as JSON, where a character may take six: more than any text has that caches keep, and than the first
+ * words are made of.
+ */
+export const maxCachedTextBytes = 8192;
+
 /** A message without its content. */
 export type CachedMessage = Omit<Message, 'content'>;
 export type CachedLaterMessage = Omit<LaterMessage, 'content'>;
@@ -45,14 +51,17 @@ export interface CachedConversation extends Omit<CustomObject<CachedConversation
 export const lacksStepsInCaches = (stored: Conversation): boolean =>
   isStartOver(startStatusOf(stored)) && stored.status?.start?.steps?.some(({ output }) => output !== undefined) === true;
 
-/** The transform of every cache of conversations. Texts that many of them have share one place. */
-export function cachedConversation(stored: Conversation, interner = new Interner()): CachedConversation {
+/**
+ * The transform of every cache of conversations, whose texts may have lost their ends behind `maxCachedTextBytes`: `removedBytes` in all. Texts
+ * that many of them have share one place.
+ */
+export function cachedConversation(stored: Conversation, interner = new Interner(), removedBytes = 0): CachedConversation {
   const { status } = stored;
   interner.share(stored, 'apiVersion', 'kind');
   const { apiVersion, kind } = stored;
   const metadata = cachedMetadata(stored.metadata, interner);
   const spec = cachedSpec(stored.spec, interner);
-  const storedBytes = storedBytesOf(stored);
+  const storedBytes = storedBytesOf(stored, removedBytes);
   const beginning = beginningOf(stored.spec.initialMessage);
   // Literals of all fields: objects that are put together piece by piece take a quarter more memory.
   if (status === undefined) return { apiVersion, kind, metadata, spec, storedBytes, firstWords: beginning, lacksSteps: false };

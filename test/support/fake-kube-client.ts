@@ -12,6 +12,7 @@ import type {
   StatusOptions,
   StatusUpdate,
   Subresource,
+  Mapping,
 } from '../../src/kube/client.ts';
 import { statusPatch } from '../../src/kube/status-patch.ts';
 import type { KubeObject, NewObject, ResourceDefinition } from '../../src/resources/object.ts';
@@ -84,9 +85,9 @@ export class FakeKubeClient implements KubeClient {
     return { items, resourceVersion: String(this.#version) };
   }
 
-  async listMapped<T extends KubeObject, R>(resource: ResourceDefinition<T>, map: (object: T) => R | undefined, options?: ListOptions) {
+  async listMapped<T extends KubeObject, R>(resource: ResourceDefinition<T>, map: Mapping<T, R>, options?: ListOptions) {
     const { items, resourceVersion } = await this.list(resource, options);
-    return { items: items.map(map).filter((item) => item !== undefined), resourceVersion };
+    return { items: items.map((item) => map(item, 0)).filter((item) => item !== undefined), resourceVersion };
   }
 
   async *watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {

@@ -4,6 +4,8 @@ import type {
   KubeClient,
   ListOptions,
   ListResult,
+  Mapping,
+  ShorteningOptions,
   StatusOptions,
   StatusUpdate,
   Subresource,
@@ -94,8 +96,8 @@ export class FairClient implements KubeClient {
 
   listMapped<T extends KubeObject, R>(
     resource: Resource<T>,
-    map: (object: T) => R | undefined,
-    options?: ListOptions & CallOptions,
+    map: Mapping<T, R>,
+    options?: ListOptions & CallOptions & ShorteningOptions,
   ): Promise<ListResult<R>> {
     return this.#call({ isWrite: false, plural: resource.plural, name: undefined }, options, () =>
       this.#client.listMapped(resource, map, options),

@@ -6,7 +6,7 @@ import type { Indexers } from '../../kube/store.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import { cachedConversation, maxCachedTextBytes, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { cachedObject } from '../../resources/cached-object.ts';
 import { cachedSandbox } from '../../resources/cached-sandbox.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
@@ -74,7 +74,8 @@ export function gatewayCaches(options: GatewayCachesOptions) {
   const interner = new Interner();
   return {
     conversations: new Reflector({
-      ...{ ...options, resource: conversations, transform: (object: Conversation) => cachedConversation(object, interner) },
+      ...{ ...options, resource: conversations, maxTextBytes: maxCachedTextBytes },
+      transform: (object: Conversation, removedBytes) => cachedConversation(object, interner, removedBytes),
       indexers: gatewayIndexers.conversations,
     }),
     sandboxes: new Reflector({

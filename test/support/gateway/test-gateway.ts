@@ -280,7 +280,8 @@ function makeCaches(client: FakeKubeClient) {
   return {
     conversations: new Reflector({
       ...{ client, namespace, clock: systemClock, random: Math.random, logger: silentLogger },
-      ...{ resource: conversations, transform: cachedConversation, indexers: gatewayIndexers.conversations },
+      ...{ resource: conversations, indexers: gatewayIndexers.conversations },
+      transform: (object: Conversation) => cachedConversation(object),
     }),
     sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),
     templates: cache(sandboxTemplates),

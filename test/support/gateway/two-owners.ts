@@ -13,7 +13,7 @@ import type { Logger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { conversations, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
+import { conversations, type Conversation, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { KubeObject, ResourceDefinition } from '../../../src/resources/object.ts';
@@ -241,7 +241,8 @@ function cachesOf(client: HttpKubeClient, logger: Logger) {
   return {
     conversations: new Reflector({
       ...{ client, namespace, clock: systemClock, random: Math.random, logger: logger },
-      ...{ resource: conversations, transform: cachedConversation, indexers: gatewayIndexers.conversations },
+      ...{ resource: conversations, indexers: gatewayIndexers.conversations },
+      transform: (object: Conversation) => cachedConversation(object),
     }),
     sandboxes: cache(sandboxes, gatewayIndexers.sandboxes),
     templates: cache(sandboxTemplates),

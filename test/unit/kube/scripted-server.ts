@@ -93,9 +93,9 @@ export class ScriptedServer {
   /** Only for what a reflector calls. */
   get client(): KubeClient {
     const partial: Pick<KubeClient, 'listMapped' | 'watch'> = {
-      listMapped: async <R>(_resource: unknown, map: (object: never) => R | undefined) => {
+      listMapped: async <R>(_resource: unknown, map: (object: never, removedBytes: number) => R | undefined) => {
         const { items, resourceVersion } = (await this.#list()) as unknown as ListResult<never>;
-        return { items: items.map(map).filter((item) => item !== undefined), resourceVersion };
+        return { items: items.map((item) => map(item, 0)).filter((item) => item !== undefined), resourceVersion };
       },
       watch: <T>(_resource: unknown, options: WatchOptions) => this.#watch(options) as unknown as AsyncIterable<WatchEvent<T>>,
     };

@@ -1,0 +1,119 @@
+/** The field of an answer that has the objects: `items` of a list, an array of them, or `object` of a watch event, a single one. */
+type ObjectsField = 'items' | 'object';
+
+export interface Shortening {
+  readonly within: ObjectsField;
+  /** Maximum bytes of a text, as JSON without its quotes. */
+  readonly maxTextBytes: number;
+}
+
+export interface Shortened {
+  readonly json: Buffer;
+  /** Of each object, in the order of the answer, how many bytes `json` lacks; absent: none. */
+  readonly removed: readonly number[];
+}
+
+const quote = 0x22;
+const colon = 0x3a;
+const space = 0x20;
+const backslash = 0x5c;
+const letterU = 0x75;
+/** The brackets and the braces differ in this bit alone. */
+const braceBit = 0x20;
+const openingBracket = 0x5b;
+const closingBracket = 0x5d;
+const fields: Readonly<Record<ObjectsField, Buffer>> = { items: Buffer.from('items'), object: Buffer.from('object') };
+const status = Buffer.from('status');
+/** Bytes of a string that are checked one by one before a native search, whose call costs as much as these. */
+const shortBytes = 64;
+
+/**
+ * Cuts the end off every text of objects that is longer than `maxTextBytes`, in JSON that has not been decoded, because to decode and to
+ * parse a text costs ten times as much as to find its end. A text keeps whole characters and whole escape sequences. Keys, the status of an
+ * object, and whatever lies outside of objects stay as they are.
+ *
+ * The scan takes time in proportion to the bytes, and never throws. Of bytes that are no JSON the result is not JSON either, unless the wrong
+ * part is one that was cut off.
+ */
+export function shortenTexts(json: Buffer, { within, maxTextBytes }: Shortening): Shortened {
+  if (json.length <= maxTextBytes) return { json, removed: [] };
+  const objectDepth = within === 'items' ? 3 : 2;
+  const parts: Buffer[] = [];
+  let removed: number[] = [];
+  let copiedTo = 0;
+  let depth = 0;
+  let isInField = false;
+  let isInStatus = false;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at] ?? 0;
+    if (byte === quote) {
+      const start = at + 1;
+      const end = endOfString(json, start);
+      if (end === -1) break;
+      at = end;
+      if (depth === 1 && isKey(json, end)) {
+        isInField = isEqual(json, start, end, fields[within]);
+        if (isInField) removed = [];
+      } else if (depth === objectDepth && isKey(json, end)) {
+        isInStatus = isEqual(json, start, end, status);
+      } else if (end - start > maxTextBytes && isInField && depth >= objectDepth && !isInStatus && !isKey(json, end)) {
+        const cut = lastBoundary(json, start, start + maxTextBytes);
+        parts.push(json.subarray(copiedTo, cut));
+        copiedTo = end;
+        removed[removed.length - 1] = (removed.at(-1) ?? 0) + end - cut;
+      }
+    } else if ((byte & ~braceBit) === openingBracket) {
+      depth++;
+      if (depth === objectDepth && isInField) {
+        removed.push(0);
+        isInStatus = false;
+      }
+    } else if ((byte & ~braceBit) === closingBracket) {
+      depth--;
+    }
+  }
+  return { json: parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(copiedTo)]), removed };
+}
+
+/** The place of the closing quote of a string; -1: the string does not end. */
+function endOfString(json: Buffer, start: number): number {
+  let at = start;
+  for (const stop = start + shortBytes; at < stop; at++) {
+    const byte = json[at];
+    if (byte === quote) return at;
+    if (byte === undefined) return -1;
+    if (byte === backslash) at++;
+  }
+  // All before `at` are whole: a backslash there belongs to an escape sequence that has ended.
+  for (let end = json.indexOf(quote, at); end !== -1; end = json.indexOf(quote, end + 1)) {
+    let backslashes = 0;
+    while (end - backslashes > at && json[end - backslashes - 1] === backslash) backslashes++;
+    if (backslashes % 2 === 0) return end;
+  }
+  return -1;
+}
+
+/** The last place up to `limit` between two characters of a string, none of them a part of an escape sequence. */
+function lastBoundary(json: Buffer, start: number, limit: number): number {
+  let boundary = start;
+  for (let at = start; at <= limit;) {
+    boundary = at;
+    if (json[at] !== backslash) at++;
+    else at += json[at + 1] === letterU ? 6 : 2;
+  }
+  while (boundary > start && isContinuation(json[boundary])) boundary--;
+  return boundary;
+}
+
+/** Whether a byte of UTF-8 is not the first one of its character. */
+const isContinuation = (byte = 0): boolean => (byte & 0xc0) === 0x80;
+
+function isKey(json: Buffer, end: number): boolean {
+  let at = end + 1;
+  // Every white space of JSON is at most a space, and no other byte behind a string is.
+  while ((json[at] ?? colon) <= space) at++;
+  return json[at] === colon;
+}
+
+const isEqual = (json: Buffer, start: number, end: number, name: Buffer): boolean =>
+  end - start === name.length && json.compare(name, 0, name.length, start, end) === 0;
