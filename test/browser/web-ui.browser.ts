@@ -3,6 +3,8 @@ import { GitServer } from '../support/git-server.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';
 import { Window } from './support/browser.ts';
+import { complaints } from './support/exceptions.ts';
+import { steps } from './support/steps.ts';
 import { serveFolder, webUiFolder, type StaticServer } from './support/web-ui.ts';
 
 let ui: StaticServer;
@@ -32,30 +34,7 @@ afterAll(async () => {
   ui.close();
 }, 30_000);
 
-/** What it says in passing. */
-const harmless = new Set([
-  // Of a local agent, which it looks for also while the only service is a cloud: at first, and while a sandbox is not RUNNING.
-  ...['No backend is configured.', 'Checking your backend connection…'],
-  ...['Creating conversation…', 'Sending...', 'Loading...', 'Thinking'],
-  ...['Conversation title updated successfully', 'Conversation deleted successfully'],
-]);
-
-let broken = false;
-/** Part of one story: without what came before it has no meaning. Ends with a picture, and without a fault that is not excused. */
-const step = (name: string, body: () => Promise<void>) =>
-  it(name, async () => {
-    if (broken) throw new Error('an earlier step has failed');
-    try {
-      await body();
-      await window.picture(name);
-      expect(window.faults()).toEqual([]);
-    } catch (error) {
-      broken = true;
-      await window.picture(`${name} FAILED`);
-      throw error;
-    }
-  });
-
+const step = steps(() => window);
 const part = (name: string) => window.page.getByTestId(name);
 const card = () => part('conversation-card');
 const chat = () => part('chat-interface');
@@ -201,6 +180,6 @@ describe('the official web UI, from another origin', () => {
   });
 
   it('has shown nobody a message that something is wrong', () => {
-    expect([...new Set(window.announced)].filter((text) => !harmless.has(text))).toEqual([]);
+    expect(complaints(window.announced)).toEqual([]);
   });
 });

@@ -47,3 +47,15 @@ export function unexpected(faults: readonly Fault[]): readonly Fault[] {
       !exceptions.some((exception) => exception.what.test(what) && exception.url.test(url)),
   );
 }
+
+/** Texts that the web UI announces while nothing is wrong. */
+const harmless: ReadonlySet<string> = new Set([
+  // The web UI also expects an agent on this machine: at first, and while a sandbox is not RUNNING.
+  ...['No backend is configured.', 'Checking your backend connection…'],
+  ...['Creating conversation…', 'Sending...', 'Loading...', 'Thinking'],
+  ...['Conversation title updated successfully', 'Conversation deleted successfully'],
+]);
+
+/** Announced texts that may report a fault to a person, each once. */
+export const complaints = (announced: readonly string[]): readonly string[] =>
+  [...new Set(announced)].filter((text) => !harmless.has(text));
