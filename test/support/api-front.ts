@@ -2,20 +2,24 @@ import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What stands for the API server: itself, or one that refuses what the test says. */
+interface Call {
+  readonly method: string;
+  readonly path: string;
+}
+
+/** A server in place of the API server: it passes requests on, refuses those that the test names, and delays others. */
 export interface ApiFront {
   readonly url: string;
   /** Answers with this Kubernetes Status instead of passing a request on; undefined passes it on. */
-  refuse: (call: {
-    readonly method: string;
-    readonly path: string;
-  }) => { readonly code: number; readonly reason: string; readonly message: string } | undefined;
+  refuse: (call: Call) => { readonly code: number; readonly reason: string; readonly message: string } | undefined;
+  /** Delay before a request is passed on, in milliseconds; none by default. */
+  delayMs: (call: Call) => number;
   close(): Promise<void>;
 }
 
 /** An HTTP server in front of an API server, on a port that is free or the given one. */
 export async function startApiFront(target: string, port = 0): Promise<ApiFront> {
-  const front = { refuse: (): undefined => undefined } as { refuse: ApiFront['refuse'] };
+  const front: Pick<ApiFront, 'refuse' | 'delayMs'> = { refuse: () => undefined, delayMs: () => 0 };
   const pass = (incoming: IncomingMessage, response: ServerResponse): void => {
     const { method = 'GET', url: path = '/', headers } = incoming;
     const refusal = front.refuse({ method, path });
@@ -25,13 +29,18 @@ export async function startApiFront(target: string, port = 0): Promise<ApiFront>
       response.writeHead(refusal.code, { 'content-type': 'application/json' }).end(JSON.stringify(body));
       return;
     }
-    const outgoing = request(new URL(path, target), { method, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
-    });
-    outgoing.on('error', () => response.destroy());
-    response.on('close', () => outgoing.destroy());
-    incoming.pipe(outgoing);
+    const send = (): void => {
+      const outgoing = request(new URL(path, target), { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      });
+      outgoing.on('error', () => response.destroy());
+      response.on('close', () => outgoing.destroy());
+      incoming.pipe(outgoing);
+    };
+    const delayMs = front.delayMs({ method, path });
+    if (delayMs === 0) send();
+    else setTimeout(send, delayMs);
   };
   const server = createServer(pass).listen(port, '127.0.0.1');
   await once(server, 'listening');
