@@ -171,4 +171,16 @@ describe('a start goes on by itself', () => {
       await up.k('delete resourcequota/e2e-full sandboxtemplate/late-room --ignore-not-found');
     }
   }, 200_000);
+
+  it('a template that takes what belongs to the node, or a reserved label, is refused by the admission policy', async () => {
+    const refusal = (cause: Pick<Cause, 'pod' | 'labels'>) =>
+      apply(templateOf('refused', image, { name: 'refused', code: 'TemplateInvalid', says: /./, ...cause })).then(
+        () => 'accepted',
+        (error: unknown) => String(error),
+      );
+    expect(await refusal({ pod: { hostNetwork: true } })).toMatch(/denied request: a pod template must not use the node's namespaces/);
+    expect(await refusal({ labels: { 'conversation-operator.dev/sandbox': 'another' } })).toMatch(
+      /labels of a pod template must not be reserved/,
+    );
+  });
 });

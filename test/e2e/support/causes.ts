@@ -153,7 +153,7 @@ export const causes: readonly Cause[] = [
     name: 'a pod that the pod security standard refuses',
     code: 'PodSecurityViolated',
     says: /restricted/,
-    pod: { hostNetwork: true },
+    container: { securityContext: { capabilities: { drop: ['ALL'], add: ['NET_ADMIN'] } } },
     startDeadline: briefly,
   },
   {
