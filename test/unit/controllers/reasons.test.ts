@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { StartErrorCode } from '../../../src/controllers/conversation/start.ts';
 import { SandboxFailure } from '../../../src/controllers/sandbox/decide.ts';
 import { TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
+import { problems } from '../../../src/gateway/errors/catalogue.ts';
 import { CapExceeded } from '../../../src/resources/cap-exceeded.ts';
 import { FinishedReason } from '../../../src/resources/conversation.ts';
 import { SandboxReason } from '../../../src/resources/sandbox.ts';
@@ -17,3 +18,12 @@ it.each(
 )('docs/reasons.md explains %s', (code) => {
   expect(page).toContain(code);
 });
+
+const limitStatuses = new Set<number>([413, 422, 429]);
+
+it.each(Object.entries(problems).flatMap(([code, { status }]) => (limitStatuses.has(status) ? [{ code, status }] : [])))(
+  'docs/reasons.md explains the code $code of a limit, with its status $status',
+  ({ code, status }) => {
+    expect(page).toMatch(new RegExp(`^\\| ${code} +\\| ${status} `, 'm'));
+  },
+);
