@@ -7,8 +7,6 @@ export const knownFailures = {
     'An agent took the order to go on, the answer was lost, and then the container: that loss is not counted, and the run goes on once more.',
   'a cache that is behind forgets losses':
     'A run whose container was lost is taken for one that was cut off without a cause while the cache is behind, and its losses count anew.',
-  'a start waits for ever for a silent agent':
-    'A start whose sandbox has been RUNNING has no deadline once a new container of its agent never answers: it stays where it is.',
 } as const satisfies Readonly<Record<string, string>>;
 
 export type KnownFailure = keyof typeof knownFailures;

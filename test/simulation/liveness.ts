@@ -6,7 +6,6 @@ import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../src
 import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
-import { isKnown } from './known-failures.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
 import type { Quotas } from './quotas.ts';
@@ -49,9 +48,6 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
       return [`shows ${status.sandboxStatus ?? 'nothing'} (${status.sandboxStatusReason ?? ''}) for ${view.phase} (${view.reason})`];
     // A start waits as long as its owner keeps its sandbox paused, or there is no room for it.
-    const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox?.metadata.uid);
-    const isSilent = agent?.silentSince !== undefined && !agent.comesBack;
-    if (!isStartOver(start) && isSilent && isKnown('a start waits for ever for a silent agent')) return [];
     if (!isStartOver(start))
       return view.phase === 'PAUSED' || (sandbox !== undefined && quotas.waitsRightly(sandbox)) ? [] : [`its start is still ${start}`];
     const told = safety.heardBy(metadata.uid);

@@ -9,7 +9,8 @@ import type { Logger } from '../../observability/logger.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { StartStatus, StartStep } from '../../resources/conversation.ts';
 import { isNewerVersion } from '../../resources/object.ts';
-import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { SandboxReason, hasRun, viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
 import { troubleIn } from '../sandbox/trouble.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
@@ -24,7 +25,7 @@ import { isRunning, lastLineOf, pollAfterMs, withStep } from './step-status.ts';
 
 export interface StartStepsOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly stores: { readonly sandboxes: Store<Sandbox>; readonly templates: Store<SandboxTemplate> };
   readonly keys: SandboxKeys;
   readonly pipeline: StartPipeline;
   readonly gitHosts: GitHosts;
@@ -52,6 +53,10 @@ const maxPerSandbox = 4;
 /** Until a start looks again whether fewer of those are under way. */
 const busyMs = 1_000;
 
+/** The container of the agent runs, the agent does not answer, and the sandbox itself waits for the agent without a deadline. */
+const isAwaitingAgent = (sandbox: Sandbox | undefined, { reason }: SandboxView): boolean =>
+  reason === SandboxReason.agentSilent || (reason === SandboxReason.waitingForAgent && sandbox !== undefined && hasRun(sandbox));
+
 /** From WORKING to READY: each step looks whether it is done before it does anything. */
 export class StartSteps {
   readonly #options: StartStepsOptions;
@@ -61,7 +66,7 @@ export class StartSteps {
 
   constructor(options: StartStepsOptions) {
     this.#options = options;
-    this.#deadlines = new StepDeadlines({ clock: options.clock, limits: options.pipeline.limits });
+    this.#deadlines = new StepDeadlines({ ...options, limits: options.pipeline.limits });
   }
 
   /** Returns the milliseconds after which to look again, or undefined when a change of the sandbox will say so. */
@@ -208,7 +213,7 @@ export class StartSteps {
       case 'STARTING':
       case 'PAUSED':
         if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
-        if (view.reason === SandboxReason.agentSilent) {
+        if (isAwaitingAgent(scope.sandbox, view)) {
           // That has no end of its own, while its container runs.
           scope.status = withTrouble(scope.status, troubleIn(view));
           this.#deadlines.check(scope);

@@ -1,11 +1,14 @@
 import type { Clock } from '../../kube/clock.ts';
-import type { StartStatus } from '../../resources/conversation.ts';
+import type { Store } from '../../kube/store.ts';
+import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { SandboxReason, viewOfSandbox } from '../../resources/sandbox.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import type { PreparationLimits } from './pipeline.ts';
 import type { Scope } from './scope.ts';
 import { StartErrorCode, StartFailure, withDeadline } from './start.ts';
 
 export interface StepDeadlinesOptions {
+  readonly stores: { readonly templates: Pick<Store<SandboxTemplate>, 'get'> };
   readonly clock: Clock;
   readonly limits: Pick<PreparationLimits, 'cloneTimeoutSeconds' | 'setupTimeoutSeconds'>;
 }
@@ -29,7 +32,7 @@ export class StepDeadlines {
 
   /** Milliseconds until the step's time is up; undefined when it has no deadline. */
   leftMs(scope: Scope): number | undefined {
-    const allowedMs = this.#allowedMs(scope.startStatus);
+    const allowedMs = this.#allowedMs(scope);
     const { deadline } = scope.status.start ?? {};
     return deadline === undefined || allowedMs === undefined
       ? undefined
@@ -38,7 +41,7 @@ export class StepDeadlines {
 
   /** Gives the step its deadline, or throws when that has passed. */
   check(scope: Scope): void {
-    const allowedMs = this.#allowedMs(scope.startStatus);
+    const allowedMs = this.#allowedMs(scope);
     if (allowedMs === undefined) return;
     const { deadline, errorCode, error } = scope.status.start ?? {};
     if (deadline === undefined) {
@@ -62,11 +65,20 @@ export class StepDeadlines {
     return this.#elapsed.elapsedMs(stored.metadata.uid, new Date(Date.parse(deadline) - allowedMs).toISOString());
   }
 
-  #allowedMs(status: StartStatus): number | undefined {
+  #allowedMs(scope: Scope): number | undefined {
     const { cloneTimeoutSeconds, setupTimeoutSeconds } = this.#options.limits;
+    const status = scope.startStatus;
     if (status === 'WORKING') return workingMs;
-    if (status === 'WAITING_FOR_SANDBOX') return silentMs;
+    if (status === 'WAITING_FOR_SANDBOX') return this.#answerMs(scope);
     if (status === 'PREPARING_REPOSITORY') return cloneTimeoutSeconds * 1000 + slackMs;
     return status === 'SETTING_UP_SKILLS' ? setupTimeoutSeconds * 1000 + slackMs : undefined;
+  }
+
+  /** For the agent to answer: in a container in which the agent never has, as long as a first start may take, if that is longer. */
+  #answerMs({ sandbox, stored }: Scope): number {
+    const { reason } = viewOfSandbox(sandbox);
+    const template = this.#options.stores.templates.get(stored.metadata.namespace, sandbox?.spec.templateName ?? '');
+    if (reason !== SandboxReason.waitingForAgent || template === undefined) return silentMs;
+    return Math.max(silentMs, durationMs(template.spec.startDeadline));
   }
 }

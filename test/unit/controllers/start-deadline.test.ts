@@ -40,6 +40,25 @@ describe('the deadline of a step', () => {
   });
 });
 
+it('comes also for an agent that never answers in a new container of a sandbox that has run', async () => {
+  const unanswered: SandboxState = {
+    conditions: [admitted, condition('Ready', 'False', 'WaitingForAgent')],
+    lastContainerID: 'process://1',
+  };
+  const scene = joined(unanswered);
+  const leftMs = (await scene.reconcile(name)) ?? 0;
+  expect(leftMs).toBeGreaterThanOrEqual(120_000);
+  await scene.clock.advance(leftMs);
+  await scene.reconcile(name);
+  expect(await startOf(scene)).toMatchObject({ status: 'ERROR', errorCode: 'StepDeadlineExceeded' });
+});
+
+it('leaves a first start of a sandbox to the deadline of the sandbox', async () => {
+  const scene = joined({ conditions: [admitted, condition('Ready', 'False', 'WaitingForAgent')] });
+  await scene.reconcile(name);
+  expect((await startOf(scene))?.deadline).toBeUndefined();
+});
+
 it('does not end with a failure that its sandbox has come back from, and the cache still shows', async () => {
   const failed = { ...condition('Failed', 'True', 'CrashLoop'), observedGeneration: 1 };
   const scene = joined({ conditions: [admitted, failed], lastContainerID: 'process://1' });
