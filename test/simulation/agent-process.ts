@@ -143,6 +143,9 @@ export class AgentProcess {
     return this.#options.volume;
   }
 
+  /** Takes orders to interrupt a run, and does not carry them out. */
+  isDeaf = false;
+
   /** Since when it answers nothing; undefined: it answers. */
   get silentSince(): number | undefined {
     if (this.hung) return -Infinity;
@@ -337,6 +340,7 @@ export class AgentProcess {
 
   interrupt(conversation: StoredConversation): void {
     conversation.interruptedAt = this.#options.scheduler.monotonic();
+    if (this.isDeaf) return;
     if (this.#stand(conversation.id, 'interrupted')) this.#set(conversation, 'paused');
   }
 

@@ -60,7 +60,9 @@ export function dutiesOfConversations({ cluster, scheduler, history, safety }: C
     const agent = sandbox === undefined ? undefined : history.agentOf(sandbox.metadata.uid);
     if (sandbox === undefined || view.phase !== 'RUNNING' || agent === undefined || !isAnswering(agent, now)) return duties;
     if (start === 'READY') return [...duties, ...ofReady(conversation, sandbox, agent)];
-    return [...duties, due('a start goes on in time', spec.repository === undefined ? startMs : cloneMs, agent.id)];
+    // The clones of one sandbox run one after the other.
+    const clones = cluster.conversations.filter((other) => other.status?.sandboxUID === sandbox.metadata.uid && isCloned(other)).length;
+    return [...duties, due('a start goes on in time', spec.repository === undefined ? startMs : clones * cloneMs, agent.id)];
   }
 
   /** It says why, and gives back what was made for it alone. */
@@ -102,3 +104,5 @@ export function dutiesOfConversations({ cluster, scheduler, history, safety }: C
     return duties;
   }
 }
+
+const isCloned = ({ spec }: Conversation): boolean => spec.repository !== undefined;

@@ -1,5 +1,6 @@
 import { sleep } from '../../src/kube/clock.ts';
 import { conversations, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
+import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { resumeRequestedAnnotation, viewOfSandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
@@ -8,7 +9,9 @@ import type { Letters } from './letters.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
 import type { Random } from './random.ts';
+import type { RetryDelayCheck } from './retry-delay-check.ts';
 import type { Scheduler } from './scheduler.ts';
+import type { Traffic } from './traffic.ts';
 
 export interface ExerciseOptions {
   readonly cluster: Cluster;
@@ -19,6 +22,8 @@ export interface ExerciseOptions {
   readonly owners: readonly string[];
   readonly letters: Letters;
   readonly duties: Duties;
+  readonly traffic: Traffic;
+  readonly retryDelay: RetryDelayCheck;
 }
 
 /** Undefined: there is nothing that it could be done to. */
@@ -57,6 +62,9 @@ export class Exercise {
       () => this.#with(random.pick(node.running), (agent) => node.crash(agent)),
       () => this.#with(random.pick(node.running), (agent) => node.evict(agent)),
       () => this.#handOver(),
+      () => this.#changeTemplate(),
+      () => this.#refuseSome(),
+      () => this.#pauseDeaf(),
     ];
   }
 
@@ -119,7 +127,18 @@ export class Exercise {
     if (conversation === undefined) return undefined;
     const { metadata, spec } = conversation;
     const { messages: _messages, ...again } = spec;
+    this.#protectVolume(ownSandboxName(conversationIdOf(conversation)));
     return this.#ask('DELETE', `${group}/conversations/${metadata.name}`).then(() => this.#create(metadata.name, again));
+  }
+
+  /** What Kubernetes does for a volume in use: its claim is deleted some time after that was asked for. */
+  #protectVolume(name: string): void {
+    const { random, scheduler, cluster } = this.#options;
+    if (cluster.claims.every(({ metadata }) => metadata.name !== name)) return;
+    const path = `${core}/persistentvolumeclaims/${name}`;
+    const set = (finalizers: readonly string[]) => void this.#ask('PATCH', path, { metadata: { finalizers } });
+    set(['kubernetes.io/pvc-protection']);
+    scheduler.after(random.between(3_000, 10_000), () => set([]));
   }
 
   /** One whose sandbox was made for it. */
@@ -145,6 +164,40 @@ export class Exercise {
       if (!leader.up) leader.start();
     });
     return sleep(scheduler, handoverMs);
+  }
+
+  /** A pause of an agent whose runs do not end when they are interrupted. */
+  #pauseDeaf(): Promise<unknown> | undefined {
+    const { cluster, node, random } = this.#options;
+    const agent = random.pick(node.running.filter(({ running, state }) => running.length > 0 && state === 'ready'));
+    const sandbox = agent && cluster.sandboxOf(agent.sandboxUid);
+    if (agent === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
+    agent.isDeaf = true;
+    return this.#ask('PATCH', `${group}/sandboxes/${sandbox.metadata.name}`, { spec: { replicas: 0 } });
+  }
+
+  /** Nothing that is there depends on it. */
+  #changeTemplate(): Promise<unknown> {
+    const size = `${this.#options.random.whole(1, 9)}Gi`;
+    return this.#ask('PATCH', `${group}/sandboxtemplates/default`, { spec: { storage: { size } } });
+  }
+
+  /** From here on the API server fails once at what an operator writes of each conversation that its owner has paused. */
+  #refuseSome(): Promise<unknown> | undefined {
+    const { traffic, retryDelay, cluster } = this.#options;
+    const refused = new Set<string>();
+    traffic.refusal = (request) => {
+      const [, name = ''] = /\/conversations\/([^/]+)\/status$/.exec(request.path) ?? [];
+      if (request.method !== 'PATCH' || refused.has(name)) return undefined;
+      const conversation = cluster.conversations.find(({ metadata }) => metadata.name === name);
+      const sandbox = cluster.sandboxes.find(({ metadata: { uid } }) => uid === conversation?.status?.sandboxUID);
+      // Of one that is paused nothing is asked of an agent before the next write.
+      if (sandbox?.spec.replicas !== 0) return undefined;
+      refused.add(name);
+      retryDelay.refused(request);
+      return 500;
+    };
+    return this.#scale('RUNNING', 0);
   }
 
   async #create(id: string, spec: Conversation['spec']): Promise<void> {

@@ -13,8 +13,8 @@ export interface RetryDelayCheckOptions {
   readonly exists: (path: string) => boolean;
 }
 
-/** Maximum delay before the next attempt after one failure; several in a row wait longer, and are not made here. */
-const maxDelayMs = 1_500;
+/** Maximum time to the next attempt after one failure: 5 ms and the answer's way. Several failures in a row wait longer, and are not made here. */
+const maxDelayMs = 60;
 
 /** A write that has failed once, after others that have not, is tried again soon: what was long ago counts no more. */
 export class RetryDelayCheck implements TrafficListener {

@@ -227,6 +227,7 @@ export class Safety {
     for (const process of node.running) {
       if (process.podUid !== podUid || process.state !== 'ready' || process.silentSince !== undefined || now < process.troubledUntil)
         continue;
+      if (process.isDeaf) continue;
       // A run that began while the deletion was under way could not be known.
       const untold = process.running.filter(({ runStartedAt }) => now - runStartedAt > unknownMs);
       const asking = [...process.volume.conversations.values()].filter(

@@ -25,6 +25,7 @@ import { People } from './people.ts';
 import { Quotas } from './quotas.ts';
 import { Random } from './random.ts';
 import { RequestRateCheck } from './request-rate-check.ts';
+import { RetryDelayCheck } from './retry-delay-check.ts';
 import { Retention, retentionTimes } from './retention.ts';
 import { dutiesOfRules } from './rule-duties.ts';
 import { RunWatch } from './run-watch.ts';
@@ -189,8 +190,13 @@ export function stage({
       ...dutiesOfRules(cluster),
     ],
   });
+  const retryDelay = new RetryDelayCheck({
+    ...{ traffic, findings, scheduler },
+    leads: (actor) => safety.holder === actor,
+    exists: (path) => cluster.conversations.some(({ metadata: { name } }) => path.includes(`/${name}/`)),
+  });
   const exercise = new Exercise({
-    ...{ cluster, node, operators, scheduler, owners, duties, random: random.fork('exercise') },
+    ...{ cluster, node, operators, scheduler, owners, duties, traffic, retryDelay, random: random.fork('exercise') },
     letters: messages,
   });
 

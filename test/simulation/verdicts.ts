@@ -199,6 +199,9 @@ export class Verdicts {
   /** Asked for by somebody who only looks: nothing starts in it, no message and no run waits for it. */
   #isBare(sandbox: Sandbox): boolean {
     const inIt = this.#conversationsIn(sandbox);
+    // While the deletion of a conversation is on its way, an operator can't tell that from a start which no cache shows yet.
+    const makers = sandbox.metadata.ownerReferences ?? [];
+    if (makers.some(({ uid }) => !inIt.some(({ metadata }) => metadata.uid === uid))) return false;
     const isAsked = inIt.some((conversation) => !isStartOver(startStatusOf(conversation)) || untoldMessages(conversation).length > 0);
     return this.#hasRun.has(sandbox.metadata.uid) && !isAsked && !isRunRequested(sandbox);
   }
@@ -298,9 +301,12 @@ export class Verdicts {
   /** Again without anybody's asking: not before its delay, and only where something is left to do. */
   #cameBack(sandbox: Sandbox): void {
     const { name, uid } = sandbox.metadata;
+    // A message that waits is a person's request, whenever it was sent.
+    if (this.#conversationsIn(sandbox).some((conversation) => untoldMessages(conversation).length > 0)) this.#comebacks.delete(uid);
     const { count = 0, at = 0 } = this.#comebacks.get(uid) ?? {};
     this.#comebacks.set(uid, { count: count + 1, at: this.#now });
-    if (count === 0) return;
+    // Whether a person has asked since is a comparison of times that several processes have written.
+    if (count === 0 || !this.#options.clocksAreRight()) return;
     const delayMs = Math.min(3_600_000, 60_000 * 2 ** (count - 1));
     if (this.#now - at < delayMs - unknownMs)
       throw new Violation('what has come back by itself is not woken again at once', `${name} after ${this.#now - at} of ${delayMs} ms`);
