@@ -49,7 +49,6 @@ const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
   'whether it comes back is ignored': { rule: 'what is not to come back stays paused', firstSeed: 10 },
   'time that goes by wakes nobody': { rule: 'everything settles' },
   'who waits is counted as one that runs': { rule: /nobody is paused without need|nobody who works is paused/, firstSeed: 15 },
-  'what a watch shows counts, however old': { rule: exceeded, faults: 'of handovers', firstSeed: 380 },
 };
 
 describe('of the quota, the simulation notices when', () => {

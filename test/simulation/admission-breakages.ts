@@ -1,5 +1,4 @@
 import { Domain } from '../../src/controllers/admission/domain.ts';
-import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { LeftoverPods } from '../../src/controllers/admission/leftover-pods.ts';
 import { SlotIndex } from '../../src/controllers/admission/slot-index.ts';
 import { Unconfirmed } from '../../src/controllers/admission/unconfirmed.ts';
@@ -166,16 +165,6 @@ export const admissionBreakages = {
       patched(Group.prototype, 'remove', (group, remove, slot) => {
         remove(slot);
         if (slot.state === 'waiting') group.holding--;
-      }),
-    ],
-  },
-  'what a watch shows counts, however old': {
-    patches: [
-      patched(AdmissionReconciler.prototype, 'observe', (reconciler, observe, sandbox) => {
-        observe(sandbox);
-        const domain = reconciler.domain(sandbox.metadata.namespace);
-        const slot = domain.slot(sandbox.metadata.uid);
-        if (slot !== undefined) domain.put({ ...slot, taken: slotTaken(sandbox) });
       }),
     ],
   },

@@ -65,6 +65,7 @@ export class Exercise {
       () => this.#changeTemplate(),
       () => this.#refuseSome(),
       () => this.#pauseDeaf(),
+      () => this.#pauseDeaf(),
     ];
   }
 
@@ -182,22 +183,20 @@ export class Exercise {
     return this.#ask('PATCH', `${group}/sandboxtemplates/default`, { spec: { storage: { size } } });
   }
 
-  /** From here on the API server fails once at what an operator writes of each conversation that its owner has paused. */
-  #refuseSome(): Promise<unknown> | undefined {
-    const { traffic, retryDelay, cluster } = this.#options;
-    const refused = new Set<string>();
-    traffic.refusal = (request) => {
-      const [, name = ''] = /\/conversations\/([^/]+)\/status$/.exec(request.path) ?? [];
-      if (request.method !== 'PATCH' || refused.has(name)) return undefined;
-      const conversation = cluster.conversations.find(({ metadata }) => metadata.name === name);
-      const sandbox = cluster.sandboxes.find(({ metadata: { uid } }) => uid === conversation?.status?.sandboxUID);
-      // Of one that is paused nothing is asked of an agent before the next write.
-      if (sandbox?.spec.replicas !== 0) return undefined;
-      refused.add(name);
-      retryDelay.refused(request);
-      return 500;
-    };
-    return this.#scale('RUNNING', 0);
+  /** The template changes some times, and each time the API server fails once at what an operator writes of that. */
+  async #refuseSome(): Promise<void> {
+    const { traffic, retryDelay, scheduler } = this.#options;
+    for (let changes = 0; changes < 8; changes++) {
+      traffic.refusal = (request) => {
+        if (request.method !== 'PATCH' || !request.path.endsWith('/sandboxtemplates/default/status')) return undefined;
+        traffic.refusal = () => undefined;
+        retryDelay.refused(request);
+        return 500;
+      };
+      await this.#changeTemplate();
+      await sleep(scheduler, 2_000);
+    }
+    traffic.refusal = () => undefined;
   }
 
   async #create(id: string, spec: Conversation['spec']): Promise<void> {

@@ -13,8 +13,8 @@ export interface RetryDelayCheckOptions {
   readonly exists: (path: string) => boolean;
 }
 
-/** Maximum time to the next attempt after one failure: 5 ms and the answer's way. Several failures in a row wait longer, and are not made here. */
-const maxDelayMs = 60;
+/** Maximum time to the next attempt after one failure: 5 ms, the answer's way, and what a controller asks before it writes. Several failures in a row wait longer, and are not made here. */
+const maxDelayMs = 100;
 
 /** A write that has failed once, after others that have not, is tried again soon: what was long ago counts no more. */
 export class RetryDelayCheck implements TrafficListener {

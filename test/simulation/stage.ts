@@ -193,7 +193,7 @@ export function stage({
   const retryDelay = new RetryDelayCheck({
     ...{ traffic, findings, scheduler },
     leads: (actor) => safety.holder === actor,
-    exists: (path) => cluster.conversations.some(({ metadata: { name } }) => path.includes(`/${name}/`)),
+    exists: (path) => cluster.templates.some(({ metadata: { name } }) => path.includes(`/${name}/`)),
   });
   const exercise = new Exercise({
     ...{ cluster, node, operators, scheduler, owners, duties, traffic, retryDelay, random: random.fork('exercise') },
