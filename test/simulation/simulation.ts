@@ -143,7 +143,13 @@ class Play {
   }
 
   async #settle(): Promise<void> {
-    await this.#until(() => (this.#isBusy ? ['people are still busy'] : [...unsettled(this.#stage), ...this.#stage.retention.unsettled()]));
+    await this.#until(() => (this.#isBusy ? ['people are still busy'] : this.#left()));
+  }
+
+  /** By a clock that is hours behind, what nobody uses is kept for hours more. */
+  #left(): readonly string[] {
+    const { clocksAreRight, retention } = this.#stage;
+    return [...unsettled(this.#stage), ...(clocksAreRight() ? retention.unsettled() : [])];
   }
 
   get #isBusy(): boolean {
@@ -192,7 +198,8 @@ class Play {
     stop();
     const left = unsettled(this.#stage);
     // By a clock that is hours behind, what is idle or old is paused at any time, and others take its room.
-    const mayExpire = !this.#stage.clocksAreRight() && Object.keys(this.#stage.limits).length > 0;
+    const { clocksAreRight, limits, retention } = this.#stage;
+    const mayExpire = !clocksAreRight() && (Object.keys(limits).length > 0 || retention.settings !== undefined);
     if (mayExpire) await this.#settle();
     else if (left.length > 0) throw new Violation('what has settled stays', left.join('; '));
     if (writes.length > 0 && !mayExpire)
