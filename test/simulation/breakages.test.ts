@@ -4,8 +4,15 @@ import type { SimulationOptions } from './simulation.ts';
 
 const toldOnce = 'each message is told once and in order';
 
+type Where = readonly [
+  rule: string | RegExp,
+  faults?: SimulationOptions['faults'],
+  firstSeed?: number,
+  more?: Pick<SimulationOptions, 'letters' | 'world'>,
+];
+
 /** What catches it, under which faults it is looked for, and from which seed on; all kinds unless said. */
-const caught: Readonly<Record<Breakable, readonly [rule: string | RegExp, faults?: SimulationOptions['faults'], firstSeed?: number]>> = {
+const caught: Readonly<Record<Breakable, Where>> = {
   'a status is written whatever its version': [/starts only go on|no start goes backwards|READY and ERROR are final|keys stay/],
   'a requeue is forgotten': ['everything settles'],
   'it acts before its caches are filled': [/ERROR tells the truth|everything settles/],
@@ -13,7 +20,7 @@ const caught: Readonly<Record<Breakable, readonly [rule: string | RegExp, faults
   'a create is repeated blindly under a new name': [/one pod per sandbox|one agent per volume/],
   'deletions have no preconditions, and are repeated': ['no wanted pod is deleted'],
   'the writes of a leader pass no gate': ['only the leader writes', 'of leaders'],
-  'the first message is sent again': ['a first message is heard once', 'all', 15],
+  'the first message is sent again': ['a first message is heard once', 'all', 100, { world: 'shared' }],
   'a pod is deleted without a word to its agent': ['runs are interrupted before their pod goes', 'none'],
   'a sandbox is RUNNING before its agent has answered': ['RUNNING only after the agent has answered'],
   'the session key stands in a status': ['nothing secret is stored'],
@@ -41,8 +48,8 @@ describe('the simulation notices when', () => {
   it.each(Object.entries(breakages))(
     '%s',
     async (name, breakage) => {
-      const [rule, faults = 'all', firstSeed = 1] = caught[name as Breakable];
-      await mustBeCaught(breakage, { rule, faults, firstSeed, letters: rule === toldOnce });
+      const [rule, faults = 'all', firstSeed = 1, more] = caught[name as Breakable];
+      await mustBeCaught(breakage, { rule, faults, firstSeed, letters: rule === toldOnce, ...more });
     },
     300_000,
   );
