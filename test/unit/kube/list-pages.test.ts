@@ -13,7 +13,7 @@ afterEach(async () => {
 });
 
 /** An API server with things of these sizes in mebibytes, which cuts its pages as it is asked to. */
-async function serverOf(sizes: readonly number[], before: Answering[] = []) {
+async function serverOf(sizes: readonly number[], before: Answering[] = [], deadlineMs = 30_000) {
   const answer: Answering = (response, request) => {
     const { limit = String(sizes.length), continue: next = '0' } = request.query;
     const end = Math.min(Number(next) + Number(limit), sizes.length);
@@ -22,7 +22,7 @@ async function serverOf(sizes: readonly number[], before: Answering[] = []) {
       .map((size, index) => aThing({ name: `thing-${Number(next) + index}`, colors: ['x'.repeat(size * mebibyte)] }));
     json({ metadata: { resourceVersion: '7', ...(end < sizes.length ? { continue: String(end) } : {}) }, items })(response, request);
   };
-  const made = await aTransport([...before, answer], { deadlineMs: 3000 });
+  const made = await aTransport([...before, answer], { deadlineMs });
   cleanUp.push(made.close);
   const asked = () => made.stub.requests.map(({ query }) => `${query['limit'] ?? 'all'} from ${query['continue'] ?? 'the first'}`);
   return { client: new HttpKubeClient({ transport: made.transport }), asked };
@@ -63,7 +63,7 @@ describe('a list whose answer is too large', () => {
   });
 
   it('is asked for with less by the next list, where the answer does not come in time', async () => {
-    const { client, asked } = await serverOf([0, 0], [stall]);
+    const { client, asked } = await serverOf([0, 0], [stall], 3_000);
     await expect(client.list(things)).rejects.toThrow(TransportError);
     expect((await client.list(things)).items).toHaveLength(2);
     expect(asked()).toEqual(['100 from the first', '25 from the first']);
