@@ -77,7 +77,7 @@ async function prune(client: KubeClient, { claim }: ListedClaim): Promise<'delet
   }
 }
 
-/** Shows what nobody uses; with `--delete` it deletes that, and the files with it. */
+/** Shows the claims that no sandbox uses; with `--delete` the command deletes them, and their files. */
 export async function pruneClaims(names: readonly string[], { olderThan, owner, ...options }: PruneOptions): Promise<void> {
   const selection = { names, owner, retained: options.retained === true, olderThanMs: agedMs(olderThan) };
   await withClient(options, async (client, namespace) => {

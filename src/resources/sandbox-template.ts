@@ -121,7 +121,7 @@ export const sandboxTemplateSpecSchema = z.object({
     .optional()
     .meta({
       description:
-        'When the operator deletes what nobody uses. The operator announces each deletion by an Event, a tenth of the time before: at least a minute, at most an hour. Changes hold at once for what exists.',
+        'Times after which the operator deletes unused conversations and sandboxes. An Event announces each deletion in advance: by a tenth of the time, at least a minute and at most an hour. A change of these times applies to existing objects at once.',
     }),
 });
 

@@ -6,7 +6,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { isOwnedBy } from '../../resources/object.ts';
-import { capsOf, type CapField } from '../../resources/quota-caps.ts';
+import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Domain } from './domain.ts';
 
@@ -134,7 +134,7 @@ function judge(
   const own = totalsOf(usage.owner, domain.group(owner)?.stored ?? 0);
   const all = totalsOf(usage.all, domain.all.stored);
   const more: Totals = { maxConversations: 1, maxStoredBytes: bytes, maxSandboxes: needsSandbox ? 1 : 0 };
-  for (const field of ['maxConversations', 'maxStoredBytes', 'maxSandboxes'] as const) {
+  for (const field of capFields) {
     for (const cap of more[field] === 0 ? [] : capsOf(domain.caps, owner, field)) {
       const current = (cap.scope === 'Owner' ? own : all)[field];
       if (current + more[field] > cap.limit) return { code: CapExceeded[field], message: capExceededMessage(field, cap, current) };

@@ -123,9 +123,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     answers: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ owner, params, about }) => {
-      const sandbox = await services.records.sandbox(owner, params.id);
-      if (sandbox === undefined) throw notFound('sandbox');
-      about(`sandbox/${sandbox.metadata.name}`);
+      const sandbox = await changeable(services, owner, params.id, about);
       await rotateSessionKey(services, sandbox);
       return success;
     },
@@ -140,16 +138,14 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     answers: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ owner, params, about }) => {
-      const sandbox = await services.records.sandbox(owner, params.id);
-      if (sandbox === undefined) throw notFound('sandbox');
-      about(`sandbox/${sandbox.metadata.name}`);
+      const sandbox = await changeable(services, owner, params.id, about);
       await deleteOne({ client: services.client, resource: sandboxes, feed: services.feeds.sandboxes, object: sandbox });
       return success;
     },
   }),
 ];
 
-/** The sandbox to pause or resume: 404 when it is not the owner's. */
+/** The sandbox that a request changes or deletes: 404 when it is not the owner's. */
 async function changeable({ records }: Services, owner: string, id: string, about: (target: string) => void): Promise<Sandbox> {
   const sandbox = await records.sandbox(owner, id);
   if (sandbox === undefined) throw notFound('sandbox');
