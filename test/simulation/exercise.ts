@@ -31,6 +31,8 @@ type Action = () => Promise<unknown> | undefined;
 
 const core = '/api/v1/namespaces/default';
 const group = `/apis/${apiVersion}/namespaces/default`;
+/** Longer than any pause waits for an agent. A resume in the meantime can keep the container, whose runs nothing else would end. */
+const deafMs = 60_000;
 /** A leader that ends gives its lease away, and the next one begins. */
 const handoverMs = 30_000;
 
@@ -169,11 +171,14 @@ export class Exercise {
 
   /** A pause of an agent whose runs do not end when they are interrupted. */
   #pauseDeaf(): Promise<unknown> | undefined {
-    const { cluster, node, random } = this.#options;
+    const { cluster, node, scheduler, random } = this.#options;
     const agent = random.pick(node.running.filter(({ running, state }) => running.length > 0 && state === 'ready'));
     const sandbox = agent && cluster.sandboxOf(agent.sandboxUid);
     if (agent === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
     agent.isDeaf = true;
+    scheduler.after(deafMs, () => {
+      agent.isDeaf = false;
+    });
     return this.#ask('PATCH', `${group}/sandboxes/${sandbox.metadata.name}`, { spec: { replicas: 0 } });
   }
 
