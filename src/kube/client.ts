@@ -35,6 +35,14 @@ export interface ListResult<T> {
   readonly resourceVersion: string;
 }
 
+export interface CreateOptions extends CallOptions {
+  /**
+   * The server answers with the metadata alone, and what is returned has them beside what was sent: without what the server has changed in
+   * the rest of the object. For large objects, which otherwise come back whole.
+   */
+  readonly metadataOnly?: boolean;
+}
+
 export interface DeleteOptions extends CallOptions {
   /** Preconditions: the stored object must still be this one, else 409. */
   readonly uid?: string;
@@ -88,7 +96,7 @@ export interface KubeClient {
   ): Promise<ListResult<R>>;
   /** Ends when the server ends the stream; throws `ApiError` for an ERROR event (410: list again). */
   watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
-  create<T extends KubeObject>(resource: ResourceDefinition<T>, object: NewObject<T>, options?: CallOptions): Promise<T>;
+  create<T extends KubeObject>(resource: ResourceDefinition<T>, object: NewObject<T>, options?: CreateOptions): Promise<T>;
   /** PUT; the object's resourceVersion is the precondition. */
   update<T extends KubeObject>(resource: ResourceDefinition<T>, object: NoInfer<T>, options?: CallOptions): Promise<T>;
   /** Replaces the status and touches nothing else, so the object may lack parts; its resourceVersion is the precondition. */

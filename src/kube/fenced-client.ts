@@ -1,6 +1,7 @@
 import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
 import type {
   CallOptions,
+  CreateOptions,
   DeleteOptions,
   KubeClient,
   ListOptions,
@@ -54,7 +55,7 @@ class FencedClient implements KubeClient {
     return this.#client.watch(resource, options);
   }
 
-  create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CallOptions = {}): Promise<T> {
+  create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CreateOptions = {}): Promise<T> {
     return this.#write(options, (gated) => this.#client.create(resource, object, gated));
   }
 

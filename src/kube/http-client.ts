@@ -1,6 +1,7 @@
 import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
 import type {
   CallOptions,
+  CreateOptions,
   DeleteOptions,
   KubeClient,
   ListOptions,
@@ -33,6 +34,8 @@ interface ListPage<T> {
 
 /** A page of more than one object that is larger is asked for again with fewer: a list never takes more memory than this and its copies. */
 const maxPageBytes = 16_777_216;
+/** A server that does not know the form answers with the object. */
+const metadataForm = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
 /** How often a list is asked for in pages before all of it is asked for at once, as by client-go's pager: that succeeds where it is small. */
 const pagedAttempts = 2;
 /** etcd's limit for a request is 1.5 MiB; an object may be larger when it is read in another version. */
@@ -84,17 +87,19 @@ export class HttpKubeClient implements KubeClient {
     return new Flattened(this.#watchBatches(resource, options));
   }
 
-  async create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CallOptions = {}): Promise<T> {
+  async create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CreateOptions = {}): Promise<T> {
     const path = withQuery(collectionPath(resource, object.metadata.namespace ?? ''), writing(options));
-    const stored = await this.#transport.call({
+    const answer = await this.#transport.call({
       verb: 'create',
       resource: resource.plural,
       method: 'POST',
       path,
       body: object,
+      accept: options.metadataOnly === true ? metadataForm : undefined,
       ...sending(options),
     });
-    return withoutManagedFields(resource, stored);
+    const stored = withoutManagedFields<T>(resource, answer);
+    return options.metadataOnly === true ? { ...object, ...stored, apiVersion: object.apiVersion, kind: object.kind } : stored;
   }
 
   async update<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options: CallOptions = {}): Promise<T> {

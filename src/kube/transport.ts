@@ -31,6 +31,8 @@ export interface TransportRequest {
   readonly body?: unknown;
   /** application/json by default. */
   readonly contentType?: string;
+  /** The form of the answer; application/json by default. */
+  readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
   readonly beforeSend?: (() => void) | undefined;
@@ -137,14 +139,14 @@ export class Transport {
   }
 
   async #send(pool: Dispatcher, request: TransportRequest, signal: AbortSignal): Promise<Answer> {
-    const { body, contentType = 'application/json' } = request;
+    const { body, contentType = 'application/json', accept = 'application/json' } = request;
     const token = await this.#token();
     return exchange({
       dispatcher: pool,
       method: request.method,
       path: this.#prefix + request.path,
       headers: {
-        accept: 'application/json',
+        accept,
         'user-agent': 'conversation-operator',
         ...(body === undefined ? {} : { 'content-type': contentType }),
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),

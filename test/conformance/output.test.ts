@@ -129,6 +129,17 @@ describe('metadata only', () => {
     expect(body).not.toHaveProperty('spec');
   });
 
+  it('is what is asked of an object that is made', async () => {
+    const made = server().widget('t3', { color: 'red' });
+    const { status, body } = await server().post(server().widgets(), made, {
+      accept: 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json',
+      query: { dryRun: 'All' },
+    });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({ kind: 'PartialObjectMetadata', metadata: { name: 't3', uid: expect.any(String) as unknown } });
+    expect(body).not.toHaveProperty('spec');
+  });
+
   it('is what is asked of a list', async () => {
     const { body } = await server().get(server().widgets(), { accept: 'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io' });
     expect(body.kind).toBe('PartialObjectMetadataList');

@@ -1,5 +1,6 @@
 import type {
   CallOptions,
+  CreateOptions,
   DeleteOptions,
   KubeClient,
   ListOptions,
@@ -108,7 +109,7 @@ export class FairClient implements KubeClient {
     return this.#client.watch(resource, options);
   }
 
-  create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options?: CallOptions): Promise<T> {
+  create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options?: CreateOptions): Promise<T> {
     return this.#call({ isWrite: true, plural: resource.plural, name: undefined, textLength: textLengthOf(object) }, options, () =>
       this.#client.create(resource, object, options),
     );

@@ -50,25 +50,29 @@ export class ObjectFeed<T extends KubeObject> {
     };
   }
 
-  /** Waits until the cache shows what was just written, so that its writer reads it back; at most `timeoutMs`. */
-  settled(name: string, holds: (object: T | undefined) => boolean, timeoutMs = 500): Promise<void> {
-    if (holds(this.#cache.store.get(this.#namespace, name))) return Promise.resolve();
+  /**
+   * Waits until the cache shows what was just written, so that its writer reads it back; at most `timeoutMs`.
+   * @returns What it shows; undefined where it has no such object, or the time was over.
+   */
+  settled(name: string, holds: (object: T | undefined) => boolean, timeoutMs = 500): Promise<T | undefined> {
+    const known = this.#cache.store.get(this.#namespace, name);
+    if (holds(known)) return Promise.resolve(known);
     return new Promise((resolve) => {
-      const end = () => {
+      const end = (object?: T) => {
         remove();
         timer.cancel();
-        resolve();
+        resolve(object);
       };
       const remove = this.on(name, (object) => {
-        if (holds(object)) end();
+        if (holds(object)) end(object);
       });
-      const timer = this.#clock.after(timeoutMs, end);
+      const timer = this.#clock.after(timeoutMs, () => end());
     });
   }
 
   /** The same for a write whose answer is at hand. An object that the cache does not have is looked up elsewhere. */
-  shows(written: T): Promise<void> {
-    return this.settled(written.metadata.name, (seen) => seen === undefined || !isNewerVersion(written, seen));
+  async shows(written: T): Promise<void> {
+    await this.settled(written.metadata.name, (seen) => seen === undefined || !isNewerVersion(written, seen));
   }
 
   #tell(object: T, state: T | undefined): void {

@@ -24,8 +24,7 @@ import { messageOf, type StartRequest } from './schemas.ts';
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
 /** Independent of the order of the fields and of unknown ones, since the schema has put them in its own. */
-const hashOf = ({ conversation_id: _id, ...request }: StartRequest): string =>
-  createHash('sha256').update(JSON.stringify(request)).digest('hex');
+const textOf = ({ conversation_id: _id, ...request }: StartRequest): Buffer => Buffer.from(JSON.stringify(request));
 
 /** What `startConversation` throws beside what any write may. */
 export const startProblems = [
@@ -155,7 +154,8 @@ export async function startConversation(
   idempotencyKey?: string,
 ): Promise<CachedConversation> {
   const { client, namespace, feeds, startTexts } = services;
-  const hash = hashOf(request);
+  const text = textOf(request);
+  const hash = createHash('sha256').update(text).digest('hex');
   const isOurs = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
     spec.owner === owner && metadata.deletionTimestamp === undefined && metadata.annotations?.[requestHashAnnotation] === hash;
 
@@ -179,7 +179,8 @@ export async function startConversation(
   };
   const reservation = services.caps.reserve(owner, {
     conversations: 1,
-    storedBytes: storedBytesOf(object),
+    // Nearly: what is stored has other names for the same fields. To make the text of a large object once more would take milliseconds.
+    storedBytes: text.length + storedBytesOf({ ...object, spec: { owner, templateName: references.templateName } }),
     sandboxes: references.sandboxName === undefined ? 1 : 0,
   });
   let created: Conversation;
@@ -187,7 +188,7 @@ export async function startConversation(
     await refuseWithoutAccess(services, owner, request);
     // First: a start that finds its sandbox in ERROR is over.
     if (references.failed && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
-    created = await client.create(conversations, object).catch(async (error: unknown) => {
+    created = await client.create(conversations, object, { metadataOnly: true }).catch(async (error: unknown) => {
       if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;
       const present = await findStored(client, conversations, namespace, id);
       if (present === undefined) throw unavailable(undefined, error);
@@ -200,7 +201,7 @@ export async function startConversation(
   }
   startTexts.keep(created);
   reservation.releaseWhenShown('conversations', id);
-  await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
+  const shown = await feeds.conversations.settled(id, (conversation) => conversation !== undefined);
   if (references.paused && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
-  return cachedConversation(created);
+  return shown ?? cachedConversation(created);
 }

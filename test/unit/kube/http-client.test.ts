@@ -131,6 +131,17 @@ describe('HttpKubeClient', () => {
     expect(await client.get(things, 'default', 'one')).toEqual(one);
   });
 
+  it('creates a large object for its metadata alone, and returns them with what was sent', async () => {
+    const { apiVersion, kind, spec } = one;
+    const metadata = { ...one.metadata, managedFields: [{ manager: 'kubectl' }] };
+    const { stub, client } = await clientTo(json({ kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }), json(one));
+    const sent = { apiVersion, kind, metadata: { namespace: 'default', name: 'one' }, spec };
+    expect(await client.create(things, sent, { metadataOnly: true })).toEqual(one);
+    expect(stub.requests[0]?.headers.accept).toBe('application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json');
+    // From a server that knows objects alone.
+    expect(await client.create(things, sent, { metadataOnly: true })).toEqual(one);
+  });
+
   it('lists page by page, and gives every item its kind', async () => {
     const { kind: _kind, apiVersion: _apiVersion, ...bare } = one;
     const { stub, client } = await clientTo(page([bare], 'next'), page([bare]));
