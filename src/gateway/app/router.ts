@@ -177,7 +177,7 @@ const refuseMethod =
 const answerProblem =
   ({ logger, limits, clock }: RouterOptions): ErrorRequestHandler =>
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- express knows an error handler by its four parameters
-  (error: unknown, _request, response, _next) => {
+  (error: unknown, request, response, _next) => {
     const problem = toProblem(error);
     const { requestId, route, owner, leave } = response.locals;
     response.locals.problem = problem.code;
@@ -190,7 +190,15 @@ const answerProblem =
     }
     const send = () => void sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
     // An owner that goes on asking at full speed gets its refusals more slowly, so that refusing takes no more than serving.
-    const delayMs = owner !== undefined && isRefusal(problem) ? limits.refusalDelayMs(owner) : 0;
+    const isCounted = owner !== undefined && isRefusal(problem);
+    const { delayMs, isTooMuch } = isCounted
+      ? limits.refused(owner, request.complete ? 0 : bodyBytesOf(request))
+      : { delayMs: 0, isTooMuch: false };
+    if (isTooMuch) {
+      response.once('finish', () => {
+        if (!request.complete) request.socket.destroy();
+      });
+    }
     if (delayMs === 0) {
       send();
       return;

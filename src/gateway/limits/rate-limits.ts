@@ -89,13 +89,16 @@ export class RateLimits {
     });
   }
 
-  /** How long an owner that is refused is to wait for that, in milliseconds: nothing at first. */
-  refusalDelayMs(owner: string): number {
+  /**
+   * Counts a refusal of an owner, and each `bytesPerWrite` of its body as one more: what is left of that body has to be read all the same.
+   * Returns how long the owner is to wait for it, in milliseconds: nothing at first. `isTooMuch`: the rest of the body is not to be read.
+   */
+  refused(owner: string, bodyBytes = 0): { readonly delayMs: number; readonly isTooMuch: boolean } {
     const now = this.#clock.monotonic();
-    const until = Math.max(now, this.#refusedUntil.get(owner) ?? now) + refusalMs;
-    const delayMs = Math.max(0, until - now - undelayedMs);
-    this.#refusedUntil.set(owner, Math.min(until, now + undelayedMs + maxRefusalDelayMs));
-    return delayMs;
+    const until = Math.max(now, this.#refusedUntil.get(owner) ?? now) + refusalMs * (1 + Math.floor(bodyBytes / bytesPerWrite));
+    const latest = now + undelayedMs + maxRefusalDelayMs;
+    this.#refusedUntil.set(owner, Math.min(until, latest));
+    return { delayMs: Math.max(0, Math.min(until, latest) - now - undelayedMs), isTooMuch: until > latest };
   }
 
   /** Counts a large answer as several: making it takes time that the requests of others wait for. */
