@@ -162,7 +162,8 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     const buckets = this.#indexes.flatMap((index, at) => (values[at] ?? nothing).map((value) => bucketOf(index, value)));
     for (const bucket of buckets) bucket.add(entry);
     this.#leave(entry, buckets);
-    entry.buckets = buckets;
+    // A copy has room for its elements alone; what flatMap makes has room for more than ten others.
+    entry.buckets = buckets.slice();
   }
 
   #leave(entry: Entry<T>, staying: readonly Bucket<T>[]): void {
