@@ -81,7 +81,9 @@ export function cachedConversation(stored: Conversation, interner = new Interner
 /** A copy as a whole, in which fields are replaced, for the same reason. */
 function cachedSpec(spec: ConversationSpec, interner: Interner): CachedConversationSpec {
   interner.share(spec, 'owner', 'templateName');
-  const { initialMessage, messages, agent } = spec;
+  const { initialMessage, messages, repository, agent } = spec;
+  if (repository !== undefined) interner.share(repository, 'name', 'branch');
+  if (agent !== undefined) interner.share(agent, 'model');
   const cached: Mutable<CachedConversationSpec> = { ...spec };
   if (initialMessage !== undefined) cached.initialMessage = withoutContent(initialMessage);
   if (messages !== undefined) cached.messages = messages.map(laterWithoutContent);
@@ -94,7 +96,7 @@ const laterWithoutContent = ({ role, run, number, id }: LaterMessage): CachedLat
 const withoutSuffix = ({ systemMessageSuffix: _suffix, ...agent }: AgentSettings): Omit<AgentSettings, 'systemMessageSuffix'> => agent;
 
 function cachedStatus(status: ConversationStatus, lacksSteps: boolean, interner: Interner): ConversationStatus {
-  interner.share(status, 'executionDetail', 'sandboxStatusReason');
+  interner.share(status, 'executionDetail', 'sandboxStatusReason', 'sandboxName', 'sandboxUID');
   for (const transition of status.start?.transitions ?? []) interner.share(transition, 'status', 'time');
   if (!lacksSteps || status.start === undefined) return status;
   const { steps: _steps, ...start } = status.start;

@@ -17,8 +17,9 @@ export function cachedMetadata<M extends ObjectMeta>(
   metadata: M,
   interner: Interner,
 ): Omit<M, Dropped> & Pick<ObjectMeta, 'labels' | 'annotations'> {
-  interner.share(metadata, 'namespace');
-  for (const reference of metadata.ownerReferences ?? []) interner.share(reference, 'apiVersion', 'kind');
+  // A conversation, its sandbox and its claim repeat the names and uids of each other.
+  interner.share(metadata, 'namespace', 'name', 'uid', 'creationTimestamp');
+  for (const reference of metadata.ownerReferences ?? []) interner.share(reference, 'apiVersion', 'kind', 'name', 'uid');
   const isBare = metadata.managedFields === undefined && metadata.finalizers === undefined;
   if (isBare && isOwn(metadata.labels) && isOwn(metadata.annotations)) return metadata;
   const { managedFields: _managedFields, finalizers: _finalizers, labels, annotations, ...rest } = metadata;

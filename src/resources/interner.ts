@@ -3,12 +3,12 @@ const maxKnown = 16_384;
 /** Maximum characters of a shared text. Longer ones are rarely equal. */
 const maxLength = 256;
 /** Minimum characters of a shared text: the JSON parser shares shorter ones itself. */
-const minLength = 11;
+const minLength = 10;
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 /**
- * Gives equal texts one place in memory, because the JSON parser makes a new string for each state, reason, message and time. An interner
+ * Gives equal texts one place in memory, because the JSON parser makes a new string for each state, reason, message, time, name and uid. An interner
  * changes no value, and holds up to 8 MiB of texts that no object has any more.
  */
 export class Interner {

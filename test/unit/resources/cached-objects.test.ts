@@ -4,6 +4,7 @@ import { cachedSandbox } from '../../../src/resources/cached-sandbox.ts';
 import type { Pod } from '../../../src/resources/core.ts';
 import { Interner } from '../../../src/resources/interner.ts';
 import { retainedLabel } from '../../../src/controllers/sandbox/claim.ts';
+import { ownerReferenceTo } from '../../../src/resources/object.ts';
 import { ownerAnnotation, sandboxLabel, sandboxLabels } from '../../../src/resources/sandbox.ts';
 import { aClaim, aPod, aSandbox } from '../../support/builders.ts';
 
@@ -66,6 +67,20 @@ describe('a cached sandbox', () => {
 });
 
 describe('an interner', () => {
+  it('has one place for the names, uids and times that a sandbox and its claim repeat', () => {
+    const interner = new Interner();
+    const sandbox = aSandbox();
+    const owner = ownerReferenceTo(sandbox, { controller: true });
+    cachedSandbox(sandbox, interner);
+    const { size } = interner;
+    const { creationTimestamp } = sandbox.metadata;
+    const claim = aClaim(sandbox);
+    const metadata = { ...claim.metadata, name: sandbox.metadata.name, creationTimestamp, ownerReferences: [owner] };
+    cachedClaim({ ...claim, metadata }, interner);
+    // The uid of the claim is its own.
+    expect(interner.size).toBe(size + 1);
+  });
+
   it('gives each text back, however many there are', () => {
     const interner = new Interner();
     for (let index = 0; index < 40_000; index++) expect(interner.of(`a text of number ${index}`)).toBe(`a text of number ${index}`);
