@@ -28,9 +28,12 @@ const byCreation = (one: StoredConversation, other: StoredConversation): number 
   return one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1;
 };
 
+/** As much of a conversation as counts, and nothing more: there is one for each that is stored. */
+type Counted = Pick<StoredConversation, 'owner' | 'bytes' | 'needsSandbox'>;
+
 const nothing: Usage = { conversations: 0, bytes: 0, sandboxesToCome: 0 };
 
-const plus = (usage: Usage, { bytes, needsSandbox }: StoredConversation, sign: 1 | -1): Usage => ({
+const plus = (usage: Usage, { bytes, needsSandbox }: Counted, sign: 1 | -1): Usage => ({
   conversations: usage.conversations + sign,
   bytes: usage.bytes + sign * bytes,
   sandboxesToCome: usage.sandboxesToCome + (needsSandbox ? sign : 0),
@@ -45,8 +48,12 @@ export type Judge<T> = (candidate: StoredConversation, owner: Usage, namespace: 
  * refused one counts too, since its record is stored; only a sandbox never comes for it. Every change takes logarithmic time.
  */
 export class StoredUsage<T> {
-  readonly #conversations = new Map<string, StoredConversation>();
-  readonly #new = new OrderedSet(byCreation);
+  /** By uid, those that are not stored as new. */
+  readonly #settled = new Map<string, Counted>();
+  /** By uid, those that are stored as new. */
+  readonly #newcomers = new Map<string, StoredConversation>();
+  /** Newcomers without a verdict: they do not count yet. */
+  readonly #open = new OrderedSet(byCreation);
   readonly #owners = new Map<string, Usage>();
   #all = nothing;
   /** Of those that are stored as new: undefined is accepted. */
@@ -65,46 +72,56 @@ export class StoredUsage<T> {
   }
 
   put(conversation: StoredConversation): void {
-    this.remove(conversation.uid, conversation.isNew);
-    this.#conversations.set(conversation.uid, conversation);
-    if (this.#isOpen(conversation)) this.#new.add(conversation);
-    else this.#add(conversation, 1);
+    const { uid, owner, bytes, needsSandbox, isNew } = conversation;
+    this.remove(uid, isNew);
+    if (isNew) {
+      this.#newcomers.set(uid, conversation);
+      if (this.#isOpen(conversation)) this.#open.add(conversation);
+      else this.#add(this.#counted(conversation), 1);
+    } else {
+      const settled = { owner, bytes, needsSandbox };
+      this.#settled.set(uid, settled);
+      this.#add(settled, 1);
+    }
   }
 
   /** `keepVerdict`: it is stored as new still. */
   remove(uid: string, keepVerdict = false): void {
-    const before = this.#conversations.get(uid);
-    if (before !== undefined) {
-      this.#new.delete(before);
-      if (!this.#isOpen(before)) this.#add(before, -1);
-      this.#conversations.delete(uid);
-    }
+    const settled = this.#settled.get(uid);
+    if (settled !== undefined) this.#add(settled, -1);
+    this.#settled.delete(uid);
+    const newcomer = this.#newcomers.get(uid);
+    if (newcomer !== undefined && !this.#open.delete(newcomer)) this.#add(this.#counted(newcomer), -1);
+    this.#newcomers.delete(uid);
     if (!keepVerdict) this.#verdicts.delete(uid);
   }
 
   /** Why the start of a conversation is refused; undefined: it is accepted, or not known. */
   verdictOn(uid: string, judge: Judge<T>): T | undefined {
-    const conversation = this.#conversations.get(uid);
-    if (conversation === undefined || !conversation.isNew) return undefined;
+    const conversation = this.#newcomers.get(uid);
+    if (conversation === undefined) return undefined;
     while (this.#isOpen(conversation)) {
-      const first = this.#new.first;
+      const first = this.#open.first;
       if (first === undefined) break;
-      this.#new.delete(first);
+      this.#open.delete(first);
       const verdict = judge(first, this.owner(first.owner), this.#all);
       this.#verdicts.set(first.uid, verdict);
-      this.#add(first, 1);
+      this.#add(this.#counted(first), 1);
     }
     return this.#verdicts.get(uid);
   }
 
-  #isOpen({ uid, isNew }: StoredConversation): boolean {
-    return isNew && !this.#verdicts.has(uid);
+  #isOpen({ uid }: StoredConversation): boolean {
+    return !this.#verdicts.has(uid);
   }
 
-  #add(conversation: StoredConversation, sign: 1 | -1): void {
-    const { owner, uid, isNew } = conversation;
-    const needsSandbox = conversation.needsSandbox && !(isNew && this.#verdicts.get(uid) !== undefined);
-    const counted = { ...conversation, needsSandbox };
+  /** No sandbox comes for a newcomer that is refused. */
+  #counted({ uid, owner, bytes, needsSandbox }: StoredConversation): Counted {
+    return { owner, bytes, needsSandbox: needsSandbox && this.#verdicts.get(uid) === undefined };
+  }
+
+  #add(counted: Counted, sign: 1 | -1): void {
+    const { owner } = counted;
     const usage = plus(this.owner(owner), counted, sign);
     if (usage.conversations === 0) this.#owners.delete(owner);
     else this.#owners.set(owner, usage);

@@ -17,11 +17,6 @@ export interface Unsettled {
   readonly until: number;
 }
 
-interface Known {
-  readonly sandbox: Sandbox;
-  readonly unsettled?: Unsettled;
-}
-
 /** A slot of a sandbox that is gone, whose pod may not be. */
 export interface Leftover {
   readonly sandboxUid: string;
@@ -82,7 +77,10 @@ const leftoverUid = (sandboxUid: string): string => `leftover/${sandboxUid}`;
 export class SlotIndex {
   readonly #options: SlotIndexOptions;
   readonly #namespaces = new Map<string, Namespace>();
-  readonly #known = new Map<string, Known>();
+  /** By uid. */
+  readonly #known = new Map<string, Sandbox>();
+  /** By uid, of the known ones. Apart, since most are settled. */
+  readonly #unsettled = new Map<string, Unsettled>();
 
   constructor(options: SlotIndexOptions) {
     this.#options = options;
@@ -117,7 +115,7 @@ export class SlotIndex {
   }
 
   sandbox(uid: string): Sandbox | undefined {
-    return this.#known.get(uid)?.sandbox;
+    return this.#known.get(uid);
   }
 
   quotas(namespace: string): Iterable<ConversationQuota> {
@@ -125,7 +123,7 @@ export class SlotIndex {
   }
 
   unsettled(uid: string): Unsettled | undefined {
-    return this.#known.get(uid)?.unsettled;
+    return this.#unsettled.get(uid);
   }
 
   leftovers(namespace: string, podName: string): readonly Leftover[] {
@@ -136,20 +134,21 @@ export class SlotIndex {
   observe(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
     const known = this.#known.get(uid);
-    if (known !== undefined && !isNewerVersion(sandbox, known.sandbox)) {
+    if (known !== undefined && !isNewerVersion(sandbox, known)) {
       // The copy of the cache takes the place of an answer's: one of them is enough.
-      if (known.unsettled !== undefined || known.sandbox.metadata.resourceVersion !== sandbox.metadata.resourceVersion) return;
-      if (known.sandbox === sandbox) return;
+      if (this.#unsettled.has(uid) || known.metadata.resourceVersion !== sandbox.metadata.resourceVersion) return;
+      if (known === sandbox) return;
     }
-    this.#known.set(uid, { sandbox });
+    this.#known.set(uid, sandbox);
+    this.#unsettled.delete(uid);
     this.reclassify(uid);
   }
 
   /** What is known of it otherwise has changed. */
   reclassify(uid: string): void {
-    const known = this.#known.get(uid);
-    if (known === undefined) return;
-    const { sandbox, unsettled } = known;
+    const sandbox = this.#known.get(uid);
+    if (sandbox === undefined) return;
+    const unsettled = this.#unsettled.get(uid);
     const slot = this.#options.classify(sandbox);
     this.#put(
       sandbox.metadata.namespace,
@@ -161,27 +160,30 @@ export class SlotIndex {
     const { uid } = sandbox.metadata;
     const known = this.#known.get(uid);
     // What the watch has shown meanwhile is the outcome.
-    if (known === undefined || isNewerVersion(known.sandbox, sandbox)) return;
-    this.#known.set(uid, { sandbox, unsettled: { sandbox, ...unsettled } });
+    if (known === undefined || isNewerVersion(known, sandbox)) return;
+    this.#known.set(uid, sandbox);
+    this.#unsettled.set(uid, { sandbox, ...unsettled });
     this.reclassify(uid);
   }
 
   settle(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
-    if (this.unsettled(uid) === undefined) return;
-    this.#known.set(uid, { sandbox });
+    if (!this.#unsettled.delete(uid)) return;
+    this.#known.set(uid, sandbox);
     this.reclassify(uid);
   }
 
   /** It does not exist any more. Its pod may: the slot stays taken until somebody has looked. */
   forget(gone: Sandbox): void {
     const { uid, name, namespace } = gone.metadata;
-    const known = this.#known.get(uid) ?? { sandbox: gone };
+    const known = this.#known.get(uid) ?? gone;
+    const unsettled = this.#unsettled.get(uid);
     this.#known.delete(uid);
+    this.#unsettled.delete(uid);
     const entry = this.#namespace(namespace);
-    const taken = slotTaken(known.sandbox) || slotTaken(gone) || known.unsettled?.taken === true;
+    const taken = slotTaken(known) || slotTaken(gone) || unsettled?.taken === true;
     // First the one, then the other: in between it must not seem free.
-    if (taken) this.addLeftover({ sandboxUid: uid, namespace, podName: name }, known.sandbox);
+    if (taken) this.addLeftover({ sandboxUid: uid, namespace, podName: name }, known);
     const before = entry.domain.remove(uid);
     if (before !== undefined) this.#options.onChange(namespace, before, undefined);
   }
