@@ -7,12 +7,9 @@ import type { RampOptions } from '../../quota/ramp.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { Alarms } from './alarms.ts';
 import { Comebacks } from './comebacks.ts';
+import { DueSlots } from './due-slots.ts';
 import { Owner, type OwnerGroup } from './owner-group.ts';
 import type { Step } from './step.ts';
-
-const expiryOf = ({ expiry }: Slot): number => expiry?.at ?? Infinity;
-const byExpiry = (one: Slot, other: Slot): number =>
-  (expiryOf(one) === expiryOf(other) ? 0 : expiryOf(one) - expiryOf(other)) || (one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1);
 
 export interface DomainOptions {
   /** How fast sandboxes may come back by themselves. */
@@ -56,9 +53,7 @@ export class Domain {
   readonly #tooMany = new Set<Owner>();
   /** When an owner has to be looked at again, because one of its sandboxes becomes old enough for something. */
   readonly #ripening = new Alarms();
-  readonly #expiring = new OrderedSet(byExpiry);
-  readonly #releasable = new Map<string, Slot>();
-  readonly #unexplained = new Map<string, Slot>();
+  readonly #due = new DueSlots();
 
   constructor({ ramp }: DomainOptions = {}) {
     this.#comebacks = new Comebacks(ramp);
@@ -131,9 +126,7 @@ export class Domain {
     if (old?.state === 'resumable' && slot.taken) this.#comebacks.took(owner.owner, this.#now);
     owner.add(slot);
     this.all.add(slot);
-    if (slot.expiry !== undefined) this.#expiring.add(slot);
-    if (slot.releasable) this.#releasable.set(slot.uid, slot);
-    if (slot.state === 'waiting' && !slot.explained) this.#unexplained.set(slot.uid, slot);
+    this.#due.add(slot);
     this.#refresh(owner);
   }
 
@@ -157,8 +150,8 @@ export class Domain {
     this.#now = now;
     this.#ripen(now);
     return (
-      this.#release() ??
-      this.#expire(now) ??
+      this.#due.release() ??
+      this.#due.expire(now) ??
       this.#refuse() ??
       this.#admit() ??
       this.#reject() ??
@@ -171,10 +164,9 @@ export class Domain {
 
   /** When `next` may say something else without any change, in milliseconds since 1970; Infinity: never. */
   get wakeAt(): number {
-    const expiry = this.#expiring.first;
     return Math.min(
       this.#ripening.at,
-      expiry === undefined ? Infinity : expiryOf(expiry),
+      this.#due.expiryAt,
       this.all.excess(this.#demand + this.#bareDemand) > 0 ? this.all.ripeAt : Infinity,
       this.all.hasRoom ? this.#comebacks.readyAt : Infinity,
     );
@@ -206,9 +198,7 @@ export class Domain {
   #drop(slot: Slot): void {
     this.#owner(slot.owner).remove(slot);
     this.all.remove(slot);
-    if (slot.expiry !== undefined) this.#expiring.delete(slot);
-    this.#releasable.delete(slot.uid);
-    this.#unexplained.delete(slot.uid);
+    this.#due.delete(slot);
     // An owner whose slot is replaced by one of another owner can't be: owners are immutable.
   }
 
@@ -264,16 +254,6 @@ export class Domain {
       owner.ripen(now);
       this.#refresh(owner);
     }
-  }
-
-  #release(): Step | undefined {
-    for (const slot of this.#releasable.values()) return { kind: 'release', slot };
-    return undefined;
-  }
-
-  #expire(now: number): Step | undefined {
-    const slot = this.#expiring.first;
-    return slot?.expiry !== undefined && slot.expiry.at <= now ? { kind: 'expire', slot, reason: slot.expiry.reason } : undefined;
   }
 
   /** The last that was created, of those that nobody has let in yet. */
@@ -335,7 +315,7 @@ export class Domain {
   }
 
   #explain(): Step | undefined {
-    for (const slot of this.#unexplained.values()) {
+    for (const slot of this.#due.unexplained) {
       const owner = this.#owner(slot.owner);
       const rule = owner.hasRoom && owner.waiting.first === slot ? (this.all.rule ?? owner.rule) : (owner.rule ?? this.all.rule);
       if (rule !== undefined) return { kind: 'wait', slot, rule };
