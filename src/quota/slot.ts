@@ -57,7 +57,7 @@ export interface Slot extends Timing {
 
 const admittedOf = ({ status }: Sandbox): Condition | undefined => findCondition(status?.conditions, SandboxCondition.admitted);
 
-type Inside = Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart'>;
+type Inside = Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart' | 'orphaned'>;
 
 const isMadeForConversation = ({ metadata: { ownerReferences } }: Sandbox): boolean =>
   ownerReferences?.some(({ kind }) => kind === conversationKind.kind) === true;
@@ -99,12 +99,16 @@ export const usesSlot = (sandbox: Sandbox): boolean => usingStates.has(stateOf({
 const isUnfinishedIn = ({ sandbox, conversations }: Inside): boolean =>
   (sandbox.status?.interrupted?.length ?? 0) > 0 || conversations.some(isUnfinished);
 
-/** Nothing is to be done in it: a person only wants to see it run. */
-const isBare = ({ sandbox, conversations, unknownStart = false }: Inside): boolean =>
-  sandbox.status?.lastContainerID !== undefined &&
-  !unknownStart &&
-  !conversations.some((conversation) => isUnderWay(conversation) || hasUndelivered(conversation)) &&
-  !isRunWanted(sandbox, conversations);
+/** Nothing is to be done in it: a person only wants to see it run, or the conversation that asked for it is deleted. */
+function isBare({ sandbox, conversations, unknownStart = false, orphaned = false }: Inside): boolean {
+  const present = conversations.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  return (
+    (orphaned || sandbox.status?.lastContainerID !== undefined) &&
+    !unknownStart &&
+    !present.some((conversation) => isUnderWay(conversation) || hasUndelivered(conversation)) &&
+    !isRunWanted(sandbox, present)
+  );
+}
 
 const waitingReasons: ReadonlySet<string> = new Set([SandboxReason.waitingForQuota, SandboxReason.waitingForIdleSandbox]);
 /** The reason that the condition Admitted of a waiting sandbox gives. */
