@@ -3,8 +3,6 @@
  * goes together with the fault that it names, and the check is whole again.
  */
 export const knownFailures = {
-  'a lost answer hides a loss':
-    'An agent took the order to go on, the answer was lost, and then the container: that loss is not counted, and the run goes on once more.',
   'a cache that is behind forgets losses':
     'A run whose container was lost is taken for one that was cut off without a cause while the cache is behind, and its losses count anew.',
 } as const satisfies Readonly<Record<string, string>>;

@@ -102,9 +102,8 @@ export class Safety {
     conversation.lost = false;
     conversation.continuations++;
     if (isKnown('a cache that is behind forgets losses') && this.#misjudged.has(conversation.id)) return;
-    const hidden = isKnown('a lost answer hides a loss') ? conversation.unconfirmed : 0;
     const allowed = this.#options.clocksAreRight() ? mostLosses : 2 * mostLosses;
-    if (conversation.continuations > allowed + hidden)
+    if (conversation.continuations > allowed)
       this.#broken ??= new Violation(
         'no run is continued again and again',
         `${conversation.id} for the ${conversation.continuations}th time`,
