@@ -136,6 +136,12 @@ function requestTime(sandbox: Sandbox, now: number): number {
   return asked > Math.max(waitingSince ?? 0, time(admitted.lastTransitionTime, 0)) ? Math.min(now, asked) : now;
 }
 
+/** Whether the condition of a waiting sandbox says why. Nobody reads that of one that is about to be removed. */
+function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): boolean {
+  const isSaid = admittedOf(sandbox)?.reason === waitingReasonOf({ bare }) && sandbox.status?.waitingSince !== undefined;
+  return orphaned || (isSaid && !isScaledSince(sandbox));
+}
+
 /** What a sandbox is to its quotas. Pure. */
 export function classify(facts: SlotFacts): Slot {
   const { sandbox, conversations, now, steady = unchanged } = facts;
@@ -153,7 +159,7 @@ export function classify(facts: SlotFacts): Slot {
     sandbox,
     requestedAt: state === 'waiting' ? requestTime(sandbox, now) : 0,
     bare,
-    explained: admitted?.reason === waitingReasonOf({ bare }) && status?.waitingSince !== undefined && !isScaledSince(sandbox),
+    explained: isExplained(facts, bare),
     ...timingOf(facts, state === 'running' || state === 'starting' ? state : undefined),
     confirming: conversations.some((conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation'),
     automatic: (state === 'starting' || state === 'running') && isAutomatic(sandbox, conversations),

@@ -46,7 +46,7 @@ describe('a resume is bare', () => {
     ['not while a start is under way in it', { sandbox: resumed, conversations: [finished, starts] }, { bare: false }],
     ['not while a start may be under way that no cache shows', { sandbox: resumed, unknownStart: true }, { bare: false }],
     ['for a conversation that was deleted', { sandbox: resumed, orphaned: true }, { bare: true }],
-    ['for one that was deleted before its sandbox had run', { sandbox: aSandbox(), orphaned: true }, { bare: true }],
+    ['for one that was deleted before its sandbox had run', { sandbox: aSandbox(), orphaned: true }, { bare: true, explained: true }],
     ['for one that is being deleted', { sandbox: resumed, conversations: [deleting(starts)], orphaned: true }, { bare: true }],
     ['not while another conversation starts there', { sandbox: resumed, conversations: [starts], orphaned: true }, { bare: false }],
     ['not while a message waits', { sandbox: resumed, conversations: [sent({ executionStatus: 'finished' })] }, { bare: false }],
