@@ -11,6 +11,8 @@ export interface SlotFacts {
   readonly conversations: readonly CachedConversation[];
   /** One that it was made for is not known yet, and may not have started. */
   readonly unknownStart?: boolean;
+  /** Every conversation that it was made for is deleted, or is being deleted; garbage collection removes the sandbox as well. */
+  readonly orphaned?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;
   /** Translates a stored time to the clock by which ages are compared. By default the wall clock. */

@@ -57,7 +57,7 @@ export interface Slot extends Timing {
 
 const admittedOf = ({ status }: Sandbox): Condition | undefined => findCondition(status?.conditions, SandboxCondition.admitted);
 
-type Inside = Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart'>;
+type Inside = Pick<SlotFacts, 'sandbox' | 'conversations' | 'unknownStart' | 'orphaned'>;
 
 const isMadeForConversation = ({ metadata: { ownerReferences } }: Sandbox): boolean =>
   ownerReferences?.some(({ kind }) => kind === conversationKind.kind) === true;
@@ -99,12 +99,16 @@ export const usesSlot = (sandbox: Sandbox): boolean => usingStates.has(stateOf({
 const isUnfinishedIn = ({ sandbox, conversations }: Inside): boolean =>
   (sandbox.status?.interrupted?.length ?? 0) > 0 || conversations.some(isUnfinished);
 
-/** Nothing is to be done in it: a person only wants to see it run. */
-const isBare = ({ sandbox, conversations, unknownStart = false }: Inside): boolean =>
-  sandbox.status?.lastContainerID !== undefined &&
-  !unknownStart &&
-  !conversations.some((conversation) => isUnderWay(conversation) || hasUndelivered(conversation)) &&
-  !isRunWanted(sandbox, conversations);
+/** Nothing is to be done in it: a person only wants to see it run, or the conversation that asked for it is deleted. */
+function isBare({ sandbox, conversations, unknownStart = false, orphaned = false }: Inside): boolean {
+  const present = conversations.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  return (
+    (orphaned || sandbox.status?.lastContainerID !== undefined) &&
+    !unknownStart &&
+    !present.some((conversation) => isUnderWay(conversation) || hasUndelivered(conversation)) &&
+    !isRunWanted(sandbox, present)
+  );
+}
 
 const waitingReasons: ReadonlySet<string> = new Set([SandboxReason.waitingForQuota, SandboxReason.waitingForIdleSandbox]);
 /** The reason that the condition Admitted of a waiting sandbox gives. */
@@ -132,6 +136,12 @@ function requestTime(sandbox: Sandbox, now: number): number {
   return asked > Math.max(waitingSince ?? 0, time(admitted.lastTransitionTime, 0)) ? Math.min(now, asked) : now;
 }
 
+/** Whether the condition of a waiting sandbox says why. Nobody reads that of one that is about to be removed. */
+function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): boolean {
+  const isSaid = admittedOf(sandbox)?.reason === waitingReasonOf({ bare }) && sandbox.status?.waitingSince !== undefined;
+  return orphaned || (isSaid && !isScaledSince(sandbox));
+}
+
 /** What a sandbox is to its quotas. Pure. */
 export function classify(facts: SlotFacts): Slot {
   const { sandbox, conversations, now, steady = unchanged } = facts;
@@ -149,7 +159,7 @@ export function classify(facts: SlotFacts): Slot {
     sandbox,
     requestedAt: state === 'waiting' ? requestTime(sandbox, now) : 0,
     bare,
-    explained: admitted?.reason === waitingReasonOf({ bare }) && status?.waitingSince !== undefined && !isScaledSince(sandbox),
+    explained: isExplained(facts, bare),
     ...timingOf(facts, state === 'running' || state === 'starting' ? state : undefined),
     confirming: conversations.some((conversation) => conversation.status?.executionStatus === 'waiting_for_confirmation'),
     automatic: (state === 'starting' || state === 'running') && isAutomatic(sandbox, conversations),

@@ -122,11 +122,6 @@ export class SimulatedAgentClient implements AgentClient {
       if (this.#options.weather.happens('agentFull')) throw new AgentError('busy', 'too many runs');
       this.#options.onRun?.(conversation, agent);
       agent.run(conversation);
-      // Until it is known otherwise.
-      conversation.unconfirmed++;
-    }).then(() => {
-      const conversation = this.#options.node.at(endpoint.baseUrl)?.volume.conversations.get(id);
-      if (conversation !== undefined) conversation.unconfirmed--;
     });
   }
 

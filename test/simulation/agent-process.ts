@@ -37,8 +37,6 @@ export interface StoredConversation {
   disruptions: number;
   /** How many runs ended with their container while the sandbox was wanted, since its owner last asked for anything or a run ended by itself. */
   losses: number;
-  /** Of those, the ones whose answer was lost. */
-  unconfirmed: number;
   /** What is left of the run when it stands. */
   remainingMs: number;
   runStartedAt: number;
@@ -218,7 +216,6 @@ export class AgentProcess {
       continuations: 0,
       disruptions: 0,
       losses: 0,
-      unconfirmed: 0,
       remainingMs: 0,
       runStartedAt: 0,
       interruptedAt: Number.NEGATIVE_INFINITY,

@@ -7,7 +7,6 @@ import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/reso
 import type { KubeObject } from '../../src/resources/object.ts';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
 import type { Change, Cluster } from './cluster.ts';
-import { isKnown } from './known-failures.ts';
 import type { SimulatedNode } from './node.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -56,8 +55,6 @@ export class Safety {
   readonly #resumedAt = new Map<string, number>();
   /** Of every sandbox there ever was: its agent may hear something while it goes, when another conversation of that id is there. */
   readonly #owners = new Map<string, Sandbox['metadata']['ownerReferences']>();
-  /** Conversations whose run was once said to have been cut off, by nobody knows what. */
-  readonly #misjudged = new Set<string>();
   /** What has been sent, by its text: each text is sent once. */
   readonly #sent = new Map<string, { readonly uid: string; readonly number: number }>();
   /** Up to which number the agent has been told, by the uid of the conversation. */
@@ -101,10 +98,8 @@ export class Safety {
     if (!conversation.lost) return;
     conversation.lost = false;
     conversation.continuations++;
-    if (isKnown('a cache that is behind forgets losses') && this.#misjudged.has(conversation.id)) return;
-    const hidden = isKnown('a lost answer hides a loss') ? conversation.unconfirmed : 0;
     const allowed = this.#options.clocksAreRight() ? mostLosses : 2 * mostLosses;
-    if (conversation.continuations > allowed + hidden)
+    if (conversation.continuations > allowed)
       this.#broken ??= new Violation(
         'no run is continued again and again',
         `${conversation.id} for the ${conversation.continuations}th time`,
@@ -296,7 +291,6 @@ export class Safety {
   }
 
   #messages({ metadata: { uid, name }, spec, status }: Conversation): void {
-    if (status?.executionDetail === 'The run was cut off.') this.#misjudged.add(name);
     for (const { number, content } of spec.messages ?? []) this.#sent.set(textOf(content), { uid, number });
     const { told = 0 } = status?.messages ?? {};
     if (told > this.toldTo(uid)) throw new Violation(toldOnce, `${name} counts ${told} messages as told, of ${this.toldTo(uid)}`);

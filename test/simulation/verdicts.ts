@@ -196,14 +196,13 @@ export class Verdicts {
     );
   }
 
-  /** Asked for by somebody who only looks: nothing starts in it, no message and no run waits for it. */
+  /** Asked for by somebody who only looks: nothing starts in it, no message and no run waits for it; or for a conversation that is gone. */
   #isBare(sandbox: Sandbox): boolean {
-    const inIt = this.#conversationsIn(sandbox);
-    // While the deletion of a conversation is on its way, an operator can't tell that from a start which no cache shows yet.
-    const makers = sandbox.metadata.ownerReferences ?? [];
-    if (makers.some(({ uid }) => !inIt.some(({ metadata }) => metadata.uid === uid))) return false;
+    const { uid, ownerReferences: makers = [] } = sandbox.metadata;
+    const inIt = this.#conversationsIn(sandbox).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+    const isOrphaned = makers.length > 0 && !makers.some((maker) => inIt.some(({ metadata }) => metadata.uid === maker.uid));
     const isAsked = inIt.some((conversation) => !isStartOver(startStatusOf(conversation)) || untoldMessages(conversation).length > 0);
-    return this.#hasRun.has(sandbox.metadata.uid) && !isAsked && !isRunRequested(sandbox);
+    return (isOrphaned || this.#hasRun.has(uid)) && !isAsked && !(isRunRequested(sandbox) && inIt.length > 0);
   }
 
   isNewcomer(sandbox: Sandbox): boolean {

@@ -151,6 +151,7 @@ export class AdmissionReconciler {
 
   forgetConversation(conversation: CachedConversation): void {
     this.#limits.forget(conversation);
+    this.#facts.forgetConversation(conversation);
     this.#reclassifySandboxesOf(conversation);
   }
 

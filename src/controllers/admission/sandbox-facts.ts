@@ -1,4 +1,5 @@
 import type { Clock } from '../../kube/clock.ts';
+import { LruMap } from '../../kube/lru-map.ts';
 import type { Store } from '../../kube/store.ts';
 import { classify, type Slot } from '../../quota/slot.ts';
 import { conversations as conversationKind } from '../../resources/conversation.ts';
@@ -14,23 +15,38 @@ export interface SandboxFactsOptions {
   readonly times: SteadyTimes;
 }
 
+/** Maximum deleted conversations that are remembered. Garbage collection removes their sandboxes in seconds. */
+const maxRemembered = 20_000;
+
+/** The conversation that a sandbox was made for. Undefined: no cache shows it, and its deletion was not seen either. */
+type Maker = CachedConversation | 'deleted' | undefined;
+
 /** Puts together what the caches know of a sandbox, for what it is to its quotas. */
 export class SandboxFacts {
   readonly #options: SandboxFactsOptions;
+  /** Uids of conversations whose deletion the cache has shown. */
+  readonly #deleted = new LruMap<string, true>(maxRemembered);
 
   constructor(options: SandboxFactsOptions) {
     this.#options = options;
   }
 
+  /** The cache has shown that a conversation is deleted: a sandbox that was made for it has nothing to start any more. */
+  forgetConversation({ metadata: { uid } }: CachedConversation): void {
+    this.#deleted.set(uid, true);
+  }
+
   classify(sandbox: Sandbox): Slot {
     const { stores, clock, times } = this.#options;
     const { uid, namespace } = sandbox.metadata;
+    const makers = this.#makersOf(sandbox.metadata);
     return times.translate(uid, (steady) =>
       classify({
         sandbox,
         conversations: this.conversationsOf(sandbox),
         // The cache may be behind: what it does not show may be on its way.
-        unknownStart: this.#makersOf(sandbox.metadata).includes(undefined),
+        unknownStart: makers.includes(undefined),
+        orphaned: makers.length > 0 && makers.every(isGone),
         limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
         now: clock.now(),
         steady,
@@ -45,16 +61,18 @@ export class SandboxFacts {
     const found = new Map(
       conversations.byIndex(bySandbox, `${namespace}/${name}`).map((conversation) => [conversation.metadata.uid, conversation]),
     );
-    for (const made of this.#makersOf(metadata)) if (made !== undefined) found.set(made.metadata.uid, made);
+    for (const made of this.#makersOf(metadata)) if (typeof made === 'object') found.set(made.metadata.uid, made);
     return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
   }
 
-  /** The conversations that a sandbox was made for; undefined for one that the cache does not show. */
-  #makersOf({ namespace, ownerReferences = [] }: Sandbox['metadata']): readonly (CachedConversation | undefined)[] {
+  #makersOf({ namespace, ownerReferences = [] }: Sandbox['metadata']): readonly Maker[] {
     const owners = ownerReferences.filter(({ kind }) => kind === conversationKind.kind);
     return owners.map(({ uid, name }) => {
       const made = this.#options.stores.conversations.get(namespace, name);
-      return made?.metadata.uid === uid ? made : undefined;
+      if (made?.metadata.uid === uid) return made;
+      return this.#deleted.get(uid) === true ? 'deleted' : undefined;
     });
   }
 }
+
+const isGone = (maker: Maker): boolean => maker === 'deleted' || (maker !== undefined && maker.metadata.deletionTimestamp !== undefined);

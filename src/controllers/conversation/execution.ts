@@ -32,6 +32,20 @@ const stoppedSince = ({ agentRun = 0 }: ConversationStatus, id: string, { lastSt
 /** One that has been continued is over; a run that is cut after that has been interrupted anew. */
 const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.continuedAt === undefined ? interruption : undefined);
 
+/**
+ * Whether an agent was told to go on, whose answer nobody has seen, and another container answers now: the run may have gone on in
+ * between, and its container was lost once more. Orders that were refused have not got it going.
+ */
+function isLostUnconfirmed(
+  { agentRun: toldIn = 0 }: ConversationStatus,
+  interruption: InterruptedRun | undefined,
+  agentRun: number,
+): boolean {
+  if (interruption === undefined || interruption.givenUp !== undefined || interruption.reason === Interruption.user) return false;
+  const { attempts = 0, refusals = 0, continuedAt } = interruption;
+  return continuedAt === undefined && attempts > refusals && agentRun > toldIn;
+}
+
 const unheard = 'Its agent does not answer, so it is not known whether its run goes on. That is told as soon as it answers.';
 
 /** Whether its run goes on is not known any more: what its agent says of it can't be understood, `why` says it. */
@@ -183,9 +197,11 @@ export function withAgentState(
     agent.executionStatus === 'error' ||
     (agent.executionStatus === 'idle' && (pending !== undefined || status.interruption?.continuedAt !== undefined || (cut && another)));
   const unseen = cut && pending === undefined && another && stands;
-  const interruption = unseen
-    ? interruptedAnew(status.interruption, whyCut(stoppedIn ?? status.agentRun, stops), now)
-    : overruled(status, stops);
+  const lostUnconfirmed = isLostUnconfirmed(status, pending, agentRun);
+  const interruption =
+    unseen || lostUnconfirmed
+      ? interruptedAnew(status.interruption, whyCut(stoppedIn ?? status.agentRun, stops), now)
+      : overruled(status, stops);
   const same = reported === status.executionStatus && (status.agentRun === agentRun || executionDetail === reloadedWhileWaiting);
   const observed = (
     executionStatus: ConversationStatus['executionStatus'],
@@ -211,12 +227,15 @@ export function withAgentState(
     observed(executionStatus, { kept, detail: wordsOf(kept) });
 
   if (interruption === undefined) return asReported();
-  const { continuedAt, attempts = 0 } = interruption;
+  const { continuedAt, attempts = 0, reason } = interruption;
   if (reported === 'running' && continuedAt === undefined) {
     // Told to go on by somebody who did not live to say so.
-    if (attempts > 0) return { status: observed('running', { kept: continued(interruption, now) }), continueRun: false };
+    const goesOn = (): ExecutionDecision => ({ status: observed('running', { kept: continued(interruption, now) }), continueRun: false });
+    if (attempts > 0) return goesOn();
     const old = interruption.givenUp === undefined && isWithin(staleMs, stops.activeSince, nowMs);
-    return old ? { status: standing(interruption), continueRun: false } : asReported();
+    if (old) return { status: standing(interruption), continueRun: false };
+    // The order may have reached this very container, before it was known to be another.
+    return lostUnconfirmed && reason !== Interruption.user ? goesOn() : asReported();
   }
   if (!stands) return asReported(reported === 'running' ? interruption : undefined);
   if (continuedAt !== undefined) {
@@ -231,7 +250,7 @@ export function withAgentState(
     const word = givenUp === 'Stalled' ? 'stuck' : 'error';
     return { status: observed(word, { kept, detail: known ?? wordsOf(kept) }), continueRun: false };
   }
-  return { status: standing(interruption), continueRun: interruption.reason !== Interruption.user || runRequested };
+  return { status: standing(interruption), continueRun: reason !== Interruption.user || runRequested };
 }
 
 /**

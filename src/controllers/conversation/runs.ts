@@ -1,5 +1,6 @@
 import type { AgentClient, AgentConversation, AgentEndpoint, AgentFailure } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
+import type { KubeClient } from '../../kube/client.ts';
 import { isoTime, type Clock } from '../../kube/clock.ts';
 import { LruMap } from '../../kube/lru-map.ts';
 import type { Logger } from '../../observability/logger.ts';
@@ -9,9 +10,11 @@ import { durationMs, type SandboxTemplate } from '../../resources/sandbox-templa
 import { retryAfterMs, withAttempt, withRunContinued, withRunRefused, withStall } from './continuation.ts';
 import { withAgentState, withFailureOf, withUnseenLoss } from './execution.ts';
 import { sinceMessage } from './messages.ts';
+import { isContainerRunning } from './running-container.ts';
 import { Stalls } from './stall.ts';
 
 export interface RunsOptions {
+  readonly client: Pick<KubeClient, 'get'>;
   readonly agent: AgentClient;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -34,7 +37,7 @@ export interface RunScope {
 }
 
 const maxRemembered = 20_000;
-/** The kubelet says that a container was exchanged before its agent answers; the operator's caches may be behind that. */
+/** Delay before the API server is asked whether a container was exchanged: caches that are not behind show it by then. */
 const causelessMs = 5_000;
 const doubtMs = 1_000;
 
@@ -53,7 +56,7 @@ export class Runs {
   /** Takes what the agent has just said of itself. Returns when to look again, if sooner than usual. */
   async follow(scope: RunScope, state: AgentConversation, signal: AbortSignal): Promise<number | undefined> {
     const before = scope.status;
-    const { agent, clock } = this.#options;
+    const { agent, client, clock } = this.#options;
     const { endpoint, id } = scope;
     const stops = scope.sandbox.status ?? {};
     const runRequested = isRunRequested(scope.sandbox);
@@ -71,7 +74,7 @@ export class Runs {
       if (failure !== undefined) scope.status = withFailureOf(observed, await shownOf(scope, failure));
       else if (before.agentRun === observed.agentRun) {
         // Its container may have been exchanged, and the sandbox not say so yet: then it is a loss, and goes on.
-        if (!this.#hasStood(keyOf(scope), agentRun)) return doubtMs;
+        if (!this.#hasStood(keyOf(scope), agentRun) || !(await isContainerRunning(client, scope.sandbox, signal))) return doubtMs;
         scope.status = { ...observed, executionDetail: 'The run was cut off.' };
       } else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
     } else if (

@@ -83,6 +83,13 @@ export const mutants = {
     rule: 'a controller does not act on what it has overwritten',
     seed: 1,
   },
+  'what a watch shows counts for the quota, however old': {
+    file: 'controllers/admission/slot-index.ts',
+    from: '!isNewerVersion(sandbox, known.sandbox)) {',
+    to: 'known.sandbox === sandbox) {',
+    rule: 'a controller does not act on what it has overwritten',
+    seed: 3,
+  },
   'a pause waits for its agent without a bound': {
     file: 'controllers/sandbox/agent-stops.ts',
     from: 'this.#isInTime(scope, pausedAt) && running.length',

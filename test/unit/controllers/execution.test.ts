@@ -1,6 +1,12 @@
 import type { AgentConversation } from '../../../src/agent/agent.ts';
-import { withRunContinued, withStall } from '../../../src/controllers/conversation/continuation.ts';
-import { withAgentState, withSandboxAway, withUnseenLoss } from '../../../src/controllers/conversation/execution.ts';
+import {
+  mostLosses,
+  withAttempt,
+  withRunContinued,
+  withStall,
+  type InterruptedRun,
+} from '../../../src/controllers/conversation/continuation.ts';
+import { withAgentState, withSandboxAway, withUnseenLoss, type Stops } from '../../../src/controllers/conversation/execution.ts';
 import type { ConversationStatus, ExecutionStatus } from '../../../src/resources/conversation.ts';
 import type { SandboxView } from '../../../src/resources/sandbox.ts';
 import { aSandbox, later, noon, noonMs } from '../../support/builders.ts';
@@ -396,6 +402,56 @@ describe('why a run was cut', () => {
     });
     const away = withSandboxAway(continued, 'c1', aSandbox(), view('STARTING', 'PodLost'), later(60_000));
     expect(away).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Loss', time: later(60_000) } });
+  });
+
+  const orders: [string, Partial<InterruptedRun>, number, Stops, Partial<InterruptedRun>][] = [
+    ['is another loss when the answer to the order to go on was lost', { attempts: 1 }, 2, {}, { losses: 2 }],
+    ['is another loss when one of several orders was not answered', { attempts: 3, refusals: 2 }, 2, {}, { losses: 2 }],
+    ['is the same loss in the container that was told to go on', { attempts: 1 }, 1, {}, { losses: 1, attempts: 1 }],
+    ['is the same loss when nobody was told to go on', {}, 2, {}, { losses: 1 }],
+    ['is the same loss when every order was refused', { attempts: 2, refusals: 2 }, 2, {}, { losses: 1, attempts: 2 }],
+    [
+      'is a disruption when the pod was taken away after the order',
+      { attempts: 1 },
+      2,
+      { lastDisruption: 1 },
+      { reason: 'Disruption', losses: 1 },
+    ],
+    ['is the pause by its owner when they paused it after the order', { attempts: 1 }, 2, { lastOwnerStop: 1 }, { reason: 'User' }],
+    ['is the same pause by its owner when they had asked for the order', { attempts: 1, reason: 'User' }, 2, {}, { reason: 'User' }],
+  ];
+  it.each(orders)('%s', (_sentence, more, agentRun, stops, expected) => {
+    const told: ConversationStatus = {
+      ...{ executionStatus: 'paused', agentRun: 1 },
+      interruption: { reason: 'Loss', time: noon, losses: 1, ...more },
+    };
+    const { status } = withAgentState(told, agentSays('error'), agentRun, noonMs + 60_000, stops);
+    expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Loss', ...expected } });
+  });
+
+  it('counts also where the order had reached the container that runs, and is old where it was stopped since', () => {
+    const told = { executionStatus: 'paused' as const, agentRun: 1, interruption: { reason: 'Loss', time: noon, losses: 1, attempts: 1 } };
+    const now = later(60_000);
+    expect(withAgentState(told, agentSays('running'), 2, noonMs + 60_000).status).toMatchObject({
+      executionStatus: 'running',
+      interruption: { losses: 2, continuedAt: now },
+    });
+    expect(withAgentState(told, agentSays('running'), 2, noonMs + 60_000, { ...byQuota(1), activeSince: now }).status).toMatchObject({
+      executionStatus: 'paused',
+      interruption: { reason: 'Quota', losses: 1 },
+    });
+  });
+
+  it('is given up where the answer to every order was lost, and the container each time', () => {
+    let status: ConversationStatus = running;
+    let orders = 0;
+    for (let agentRun = 2; agentRun < 10; agentRun++) {
+      const decision = withAgentState(status, agentSays('error'), agentRun, noonMs + agentRun * 60_000);
+      if (!decision.continueRun) break;
+      status = withAttempt(decision.status);
+      orders++;
+    }
+    expect(orders).toBe(mostLosses);
   });
 
   it('is a loss too when nobody had seen the run begin', () => {

@@ -10,9 +10,10 @@ import { silentLogger } from '../../../src/observability/logger.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { conversations, type ConversationStatus, type ExecutionStatus, type LaterMessage } from '../../../src/resources/conversation.ts';
+import { pods } from '../../../src/resources/core.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
-import { aConversation, aSandbox, aTemplate, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
+import { aConversation, aRunningPod, aSandbox, aTemplate, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
@@ -48,6 +49,7 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
     templates: new IndexedStore<SandboxTemplate>(),
   };
   stores.sandboxes.set(sandbox);
+  client.put(pods, aRunningPod(sandbox));
   stores.templates.set(aTemplate());
   const reconciler = new ConversationReconciler({
     ...{ client, stores, agent, keys, gitHosts: {}, clock, logger: silentLogger, metrics: createMetrics(), random: () => 0 },
@@ -56,6 +58,8 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   });
   return {
     agent,
+    /** Its container is exchanged, and no cache shows that yet. */
+    exchangeUnseen: () => client.put(pods, aRunningPod(sandbox, 'process://2')),
     /** Its container is exchanged, and the sandbox says so. */
     exchange: () =>
       stores.sandboxes.set({
@@ -181,6 +185,18 @@ describe('a run that shows an error without a cause', () => {
     const again = { agentRun: 2, executionStatus: 'running', interruption: { reason: 'Loss', continuedAt: expect.any(String) as string } };
     expect(await pass(2_000)).toMatchObject(again);
     expect(told).toBe(1);
+    await close();
+  });
+
+  it('is a loss in a row with those before, however long no cache shows that its container is another', async () => {
+    const interruption = { reason: 'Loss', time: later(-60_000), losses: 1, continuedAt: later(-30_000) };
+    const { agent, pass, exchange, exchangeUnseen, close } = followed([], { interruption });
+    errorAlone(agent);
+    agent.run = () => Promise.resolve();
+    exchangeUnseen();
+    expect(await pass(60_000)).toMatchObject({ executionStatus: 'running', agentRun: 1 });
+    exchange();
+    expect(await pass(2_000)).toMatchObject({ agentRun: 2, executionStatus: 'running', interruption: { losses: 2 } });
     await close();
   });
 

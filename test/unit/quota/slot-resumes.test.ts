@@ -19,6 +19,10 @@ const cut = inIt({ executionStatus: 'paused', interruption: { reason: 'Quota', t
 const starts = aConversation({ status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } } });
 const failed = aConversation({ status: { start: { status: 'ERROR', transitions: [] } } });
 const message = { role: 'user' as const, content: [{ type: 'text' as const, text: 'Go on.' }], run: true, number: 1, id: 'a' };
+const deleting = (conversation: ReturnType<typeof aConversation>) => ({
+  ...conversation,
+  metadata: { ...conversation.metadata, deletionTimestamp: noon },
+});
 const sent = (status: ConversationStatus) => aConversation({ spec: { messages: [message] }, status: { start, ...status } });
 
 const was = (status: Partial<SandboxState>) => aSandbox({ status: { replicas: 0, lastContainerID: 'c', agentRuns: 1, ...status } });
@@ -41,6 +45,10 @@ describe('a resume is bare', () => {
     ['not of a sandbox that has never run', { sandbox: aSandbox() }, { bare: false }],
     ['not while a start is under way in it', { sandbox: resumed, conversations: [finished, starts] }, { bare: false }],
     ['not while a start may be under way that no cache shows', { sandbox: resumed, unknownStart: true }, { bare: false }],
+    ['for a conversation that was deleted', { sandbox: resumed, orphaned: true }, { bare: true }],
+    ['for one that was deleted before its sandbox had run', { sandbox: aSandbox(), orphaned: true }, { bare: true, explained: true }],
+    ['for one that is being deleted', { sandbox: resumed, conversations: [deleting(starts)], orphaned: true }, { bare: true }],
+    ['not while another conversation starts there', { sandbox: resumed, conversations: [starts], orphaned: true }, { bare: false }],
     ['not while a message waits', { sandbox: resumed, conversations: [sent({ executionStatus: 'finished' })] }, { bare: false }],
     [
       'not while a message waits for an agent that had failed',
