@@ -3,6 +3,7 @@ import { conversations, startStatusOf, type Conversation } from '../../src/resou
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { resumeRequestedAnnotation, viewOfSandbox } from '../../src/resources/sandbox.ts';
+import type { AgentProcess } from './agent-process.ts';
 import type { Cluster } from './cluster.ts';
 import type { Duties } from './duties.ts';
 import type { Letters } from './letters.ts';
@@ -33,6 +34,8 @@ const core = '/api/v1/namespaces/default';
 const group = `/apis/${apiVersion}/namespaces/default`;
 /** Longer than any pause waits for an agent. A resume in the meantime can keep the container, whose runs nothing else would end. */
 const deafMs = 60_000;
+/** From a pause to another run in its agent: after the operator has first asked what runs, and before its bound is over. */
+const lateUseMs = 2_000;
 /** A leader that ends gives its lease away, and the next one begins. */
 const handoverMs = 30_000;
 
@@ -169,17 +172,28 @@ export class Exercise {
     return sleep(scheduler, handoverMs);
   }
 
-  /** A pause of an agent whose runs do not end when they are interrupted. */
+  /**
+   * A pause of an agent whose runs do not end when they are interrupted, and in which another run begins meanwhile: whoever has the
+   * session key can use the agent until its container ends.
+   */
   #pauseDeaf(): Promise<unknown> | undefined {
     const { cluster, node, scheduler, random } = this.#options;
-    const agent = random.pick(node.running.filter(({ running, state }) => running.length > 0 && state === 'ready'));
+    const agent = random.pick(node.running.filter(({ state }) => state === 'ready'));
     const sandbox = agent && cluster.sandboxOf(agent.sandboxUid);
     if (agent === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
+    if (agent.running.length === 0) this.#useAgent(agent);
     agent.isDeaf = true;
     scheduler.after(deafMs, () => {
       agent.isDeaf = false;
     });
+    scheduler.after(lateUseMs, () => this.#useAgent(agent));
     return this.#ask('PATCH', `${group}/sandboxes/${sandbox.metadata.name}`, { spec: { replicas: 0 } });
+  }
+
+  /** A conversation that is no resource, begun with the agent itself. */
+  #useAgent(agent: AgentProcess): void {
+    const id = `direct-${this.#count++}`;
+    if (agent.alive) agent.create({ id, workingDir: '/workspace', message: { content: [{ type: 'text', text: id }] } });
   }
 
   /** Nothing that is there depends on it. */

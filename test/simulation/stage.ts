@@ -35,6 +35,7 @@ import { SandboxSteps } from './sandbox-steps.ts';
 import { SandboxHistory } from './sandbox-history.ts';
 import { Scheduler } from './scheduler.ts';
 import type { SimulationOptions } from './simulation.ts';
+import { StartDeadlineCheck } from './start-deadline-check.ts';
 import { outcomeOf, someLimits } from './template.ts';
 import { Trace } from './trace.ts';
 import { Traffic } from './traffic.ts';
@@ -108,6 +109,7 @@ export function stage({
   const interruptedRuns = new InterruptedRunsCheck({ cluster, findings, holder: () => safety.holder });
   if (world === 'shared') {
     new PassingFailureCheck({ cluster, node, history });
+    new StartDeadlineCheck({ cluster, scheduler, history, startDeadline: traits.startDeadline });
     new ActiveSinceCheck({ cluster, scheduler, history, machineOf, isOperator });
     const termOf = (actor: string) => operators.find(({ name }) => actor.startsWith(`${name}.`))?.terms ?? 0;
     // Where conversations are deleted by their age, their status has another writer: the controller that announces it.

@@ -1,4 +1,5 @@
-import { mutants, type Mutant } from './mutants.ts';
+import type { Mutant } from './mutant.ts';
+import { mutants } from './mutants.ts';
 import { runMutant } from './run-mutant.ts';
 
 const timeoutMs = 120_000;

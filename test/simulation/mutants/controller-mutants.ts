@@ -1,0 +1,83 @@
+import type { Mutant } from './mutant.ts';
+
+/** Mistakes in what wakes a controller, what it remembers, and when it tries again. */
+export const controllerMutants = {
+  'a success leaves the back-off of its key as it is': {
+    file: 'kube/controller.ts',
+    from: 'this.#queue.forget(key);',
+    to: '',
+    rule: 'a failure after a success is retried soon',
+    seed: 1,
+  },
+  'the change of a claim wakes nobody': {
+    file: 'controllers/operator.ts',
+    from: 'caches.claims.addHandler(onChange(owningSandbox)),',
+    to: '',
+    rule: 'a pod is made in time',
+    seed: 11,
+  },
+  'the change of a pod wakes nobody': {
+    file: 'controllers/operator.ts',
+    from: 'caches.pods.addHandler(onChange(owningSandbox)),',
+    to: '',
+    rule: 'a pod is made in time',
+    seed: 2,
+  },
+  'the change of a template wakes nobody': {
+    file: 'controllers/operator.ts',
+    from: 'template.enqueue(requestOf(object));',
+    to: '',
+    rule: 'a template is judged in time',
+    seed: 1,
+  },
+  'the change of a sandbox wakes nobody': {
+    file: 'controllers/operator.ts',
+    from: 'sandbox.enqueue(request);\n      for',
+    to: 'for',
+    rule: 'a pause ends in time',
+    seed: 5,
+  },
+  'the change of a sandbox wakes no conversation': {
+    file: 'controllers/operator.ts',
+    from: '        conversation.enqueue(requestOf(user));\n    };\n    const admit',
+    to: '        void user;\n    };\n    const admit',
+    rule: 'everything settles',
+    seed: 1,
+  },
+  "the change of a conversation's spec wakes nobody": {
+    file: 'controllers/operator.ts',
+    from: '  conversation.metadata.generation !== old.metadata.generation ||\n',
+    to: '',
+    rule: 'a message is delivered in time',
+    letters: true,
+    seed: 4,
+  },
+  'what was written last is forgotten': {
+    file: 'kube/newest-store.ts',
+    from: 'if (known === undefined || isNewerVersion(object, known)) this.#ahead.set(key, object);',
+    to: '',
+    rule: 'a controller does not act on what it has overwritten',
+    seed: 1,
+  },
+  'failures are not counted': {
+    file: 'kube/workqueue.ts',
+    from: 'this.#failures.set(key, failures);',
+    to: '',
+    rule: 'no controller runs hot',
+    seed: 2,
+  },
+  'a failure is retried at once': {
+    file: 'kube/controller.ts',
+    from: 'this.#queue.addRateLimited(key, error instanceof ApiError ? error.retryAfterMs : 0);',
+    to: 'this.#queue.add(key);',
+    rule: 'no controller runs hot',
+    seed: 2,
+  },
+  'an owner gets none of its workers back': {
+    file: 'kube/fair-queue.ts',
+    from: 'share.taken--;',
+    to: '',
+    rule: 'everything settles',
+    seed: 3,
+  },
+} as const satisfies Readonly<Record<string, Mutant>>;
