@@ -100,8 +100,8 @@ export const quotaMutants = {
   },
   'what comes back by itself comes before newcomers': {
     file: 'controllers/admission/domain.ts',
-    from: 'this.#expire(now) ??\n',
-    to: 'this.#expire(now) ??\n      this.#comeBack(now) ??\n',
+    from: 'this.#due.expire(now) ??\n',
+    to: 'this.#due.expire(now) ??\n      this.#comeBack(now) ??\n',
     rule: 'newcomers come first',
     faults: 'none',
     seed: 13,
