@@ -2,14 +2,22 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../src/kube/clock.ts';
+import { loadConnection } from '../../src/kube/kubeconfig.ts';
 import { HttpKubeClient } from '../../src/kube/http-client.ts';
 import { Transport, type Connection } from '../../src/kube/transport.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
+import { namespaces } from '../../src/resources/core.ts';
+import { startRealTarget } from '../faults/real-target.ts';
 import { startChild } from './child.ts';
 
 const token = 'a-token';
 
+/** Where benches have their objects; there when the API server is. */
+export const namespace = 'conversation-operator-bench';
+
 export interface ApiServer {
+  /** What it is, for the report. */
+  readonly name: string;
   readonly connection: Connection;
   /** A file for programs of their own. */
   readonly kubeconfig: string;
@@ -17,7 +25,7 @@ export interface ApiServer {
   close(): Promise<void>;
 }
 
-export function connectTo(connection: Connection): Omit<ApiServer, 'kubeconfig'> {
+export function connectTo(connection: Connection): Omit<ApiServer, 'kubeconfig' | 'name'> {
   const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger, deadlineMs: 60_000 });
   return { connection, client: new HttpKubeClient({ transport }), close: () => transport.close() };
 }
@@ -29,13 +37,38 @@ export async function startApiServer(storage: 'memory' | 'file'): Promise<ApiSer
   const state = storage === 'memory' ? storage : join(folder, 'state.db');
   const child = startChild('../faults/embedded-process.ts', [state, '0', token, kubeconfig]);
   const connected = connectTo({ server: `http://127.0.0.1:${await child.line()}`, token });
+  await createNamespace(connected.client);
   return {
     ...connected,
+    name: 'the embedded API server',
     kubeconfig,
     close: async () => {
       await connected.close();
       await child.close();
       rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const createNamespace = (client: HttpKubeClient) =>
+  client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+
+/** The API server of KUBECONFIG; without one the embedded one, in memory. */
+export async function openApiServer(): Promise<ApiServer> {
+  const kubeconfig = process.env['KUBECONFIG'] ?? '';
+  if (kubeconfig === '') return startApiServer('memory');
+  const target = await startRealTarget(kubeconfig);
+  const { connection } = await loadConnection({ kubeconfig });
+  const connected = connectTo(connection);
+  await createNamespace(connected.client);
+  return {
+    ...connected,
+    name: 'a real API server',
+    kubeconfig,
+    close: async () => {
+      await connected.client.delete(namespaces, '', namespace);
+      await connected.close();
+      await target.close();
     },
   };
 }

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { eventually } from '../support/eventually.ts';
 import { program } from '../support/installation.ts';
-import type { ApiServer } from './api-server.ts';
+import { namespace, type ApiServer } from './api-server.ts';
+import { imageEnvironment, imageFlags } from './image.ts';
 
 const clockTicksPerSecond = 100;
 
@@ -44,11 +45,13 @@ export async function startGateway(
   writeFileSync(masterKeyFile, masterKey);
   const profile = process.env['PROFILE'] === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${process.env['PROFILE']}`];
   const heap = memoryMiB === undefined ? [] : [`--max-old-space-size=${memoryMiB / 2}`];
-  const child = spawn(process.execPath, ['--max-semi-space-size=4', ...heap, ...profile, program, 'gateway'], {
+  const child = spawn(process.execPath, [...imageFlags, ...heap, ...profile, program, 'gateway'], {
     env: {
       PATH: process.env['PATH'],
       HOME: folder,
+      ...imageEnvironment,
       KUBECONFIG: kubeconfig,
+      NAMESPACE: namespace,
       MASTER_KEY_FILES: masterKeyFile,
       METRICS_PORT: '0',
       HOST: '127.0.0.1',

@@ -1,8 +1,8 @@
+import { namespace } from './api-server.ts';
 import { randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { apiVersion } from '../../src/resources/group.ts';
-import { namespace } from './population.ts';
 
 /** Lists conversations that have a message of this size each, page by page; no other kind has objects, and no watch an event. Prints its port. */
 const [count, messageBytes] = process.argv.slice(2).map(Number) as [number, number];

@@ -1,3 +1,4 @@
+import { namespace } from './api-server.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { gatewayCaches } from '../../src/gateway/lookup/cache.ts';
@@ -9,7 +10,6 @@ import { silentLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { heapBytes, taken } from './figure.ts';
 import { masterKey } from './gateway-process.ts';
-import { namespace } from './population.ts';
 
 /**
  * A gateway. Prints how much the process has taken until it is ready, then, once a client has seen every conversation

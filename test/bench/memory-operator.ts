@@ -1,3 +1,4 @@
+import { namespace } from './api-server.ts';
 import { createAgentClient } from '../../src/agent/kinds.ts';
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { createCaches, reflectorsOf } from '../../src/controllers/caches.ts';
@@ -10,7 +11,6 @@ import { silentLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { heapBytes, taken } from './figure.ts';
 import { masterKey } from './gateway-process.ts';
-import { namespace } from './population.ts';
 
 /**
  * The operator's caches and controllers. Prints how much the process has taken until it is ready, then, once nothing is

@@ -7,13 +7,13 @@ import { conversations } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { newUuid } from '../../src/resources/ids.ts';
-import { inParallel, startApiServer } from './api-server.ts';
+import { inParallel, startApiServer, namespace } from './api-server.ts';
 import { startChild } from './child.ts';
 import { percentile, report } from './figure.ts';
 import { masterKey, startGateway } from './gateway-process.ts';
 import { load } from './http-load.ts';
 import type { Attack } from './neighbour-attack.ts';
-import { addSandbox, addTemplate, namespace } from './population.ts';
+import { addSandbox, addTemplate } from './population.ts';
 
 /**
  * One owner does its worst with ten keys while another one reads and starts: what that costs the other one, by its own figures a moment
@@ -24,7 +24,7 @@ const storedTextLength = Number(process.env['TEXT'] ?? 32_768);
 const memoryMiB = 512;
 const phaseMs = 12_000;
 const rounds = Number(process.env['ROUNDS'] ?? 3);
-const politePriority = 10;
+const politePriority = 19;
 const attackMs = 20_000;
 const limits = {
   RATE_LIMIT_READS: '1000',

@@ -8,9 +8,8 @@ import { newUuid, ownSandboxName } from '../../src/resources/ids.ts';
 import { ownerReferenceTo } from '../../src/resources/object.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
-import { inParallel } from './api-server.ts';
+import { inParallel, namespace } from './api-server.ts';
 
-export const namespace = 'default';
 const owner = 'alice';
 const atOnce = 16;
 const time = '2026-03-01T12:00:04Z';

@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startChild } from './child.ts';
 import { report, type Taken } from './figure.ts';
+import { imageFlags } from './image.ts';
 
 /** How soon a fresh process is ready with 10,000 conversations that have a message of 256 KiB each, and in how much memory. */
 const count = Number(process.env['OBJECTS'] ?? 10_000);
 const messageBytes = 262_144;
 /** As a container of 512 MiB that leaves room for what is not in the heap. */
-const flags = ['--expose-gc', '--max-semi-space-size=4', '--max-old-space-size=256'];
+const flags = ['--expose-gc', ...imageFlags, '--max-old-space-size=256'];
 
 await using stack = new AsyncDisposableStack();
 const folder = mkdtempSync(join(tmpdir(), 'bench-'));

@@ -1,34 +1,15 @@
 import { systemClock } from '../../src/kube/clock.ts';
 import { Controller } from '../../src/kube/controller.ts';
-import { loadConnection } from '../../src/kube/kubeconfig.ts';
 import { Reflector } from '../../src/kube/reflector.ts';
 import { silentLogger } from '../../src/observability/logger.ts';
-import { namespaces } from '../../src/resources/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
-import { startRealTarget } from '../faults/real-target.ts';
-import { connectTo, inParallel, startApiServer } from './api-server.ts';
+import { connectTo, inParallel, namespace, openApiServer } from './api-server.ts';
 import { report } from './figure.ts';
 
 /** A process that finds so many objects: when has it reconciled each once? Against KUBECONFIG where there is one. */
 const count = Number(process.env['OBJECTS'] ?? 50_000);
-const kubeconfig = process.env['KUBECONFIG'] ?? '';
-
-async function openServer() {
-  if (kubeconfig === '') return { ...(await startApiServer('memory')), name: 'the embedded API server' };
-  const target = await startRealTarget(kubeconfig);
-  const { connection } = await loadConnection({ kubeconfig });
-  const connected = connectTo(connection);
-  const close = async () => {
-    await connected.close();
-    await target.close();
-  };
-  return { ...connected, close, name: 'a real API server' };
-}
-
-const server = await openServer();
-const namespace = `bench-${Date.now().toString(36)}`;
-await server.client.create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } });
+const server = await openApiServer();
 await inParallel(count, 16, (index) =>
   server.client.create(sandboxes, {
     apiVersion,
@@ -67,5 +48,4 @@ report({ what: `${what} first reconciled`, value: doneMs / 1000, unit: 's', targ
 await controller.stop();
 await reflector.stop();
 await fresh.close();
-await server.client.delete(namespaces, '', namespace);
 await server.close();

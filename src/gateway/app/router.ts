@@ -128,7 +128,7 @@ const takeBody =
       if (gone.signal.aborted) response.locals.leave();
       const body = await readBody(request);
       limits.written(owner, body.length);
-      turns.chargeBytes(owner, body.length);
+      turns.chargeStoredBytes(owner, body.length);
       request.body = body;
     }
     next();

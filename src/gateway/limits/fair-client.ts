@@ -27,7 +27,7 @@ export interface FairClientOptions {
   readonly owner: () => string | undefined;
   /** Called before each call that an owner causes. Returns the size of the object that it is about, in bytes; 0 where that is not known. */
   readonly onCall: (owner: string, call: OwnersCall) => number;
-  readonly turns: Pick<Turns, 'run' | 'chargeBytes'>;
+  readonly turns: Pick<Turns, 'run' | 'chargeBytes' | 'chargeStoredBytes'>;
   readonly clock: Clock;
   /** What differs from the defaults. */
   readonly limits?: Partial<FairClientLimits>;
@@ -168,8 +168,10 @@ export class FairClient implements KubeClient {
       return await this.#turns.run(owner, call);
     } finally {
       release();
-      // The answer has the object again.
-      this.#turns.chargeBytes(owner, smallAnswerBytes + 2 * bytes);
+      this.#turns.chargeBytes(owner, smallAnswerBytes);
+      // The answer has the object again. What is created has come in a body, which counts already.
+      if (!about.isWrite) this.#turns.chargeBytes(owner, 2 * bytes);
+      else if (about.name !== undefined) this.#turns.chargeStoredBytes(owner, bytes);
     }
   }
 }

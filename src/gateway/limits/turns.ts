@@ -11,8 +11,11 @@ export interface TurnsOptions {
 const sliceMs = 4;
 /** What a piece of work counts at least: around what is measured stands as much again. */
 const minCostMs = 0.2;
+const mebibyte = 1_048_576;
 /** What a mebibyte costs beside what is measured, with the garbage collection that follows. */
-const msPerMebibyte = 8;
+const msPerMebibyte = 16;
+/** The same for what is stored: the API server works on it, sends it to every process that watches, and answers nobody else meanwhile. */
+const msPerStoredMebibyte = 120;
 
 interface Account {
   readonly owner: string;
@@ -64,9 +67,14 @@ export class Turns {
     });
   }
 
-  /** Counts bytes that are read, written or made for an owner: to collect that memory takes time later, which is not measured. */
+  /** Counts bytes that are read or made for an owner: to collect that memory takes time later, which is not measured. */
   chargeBytes(owner: string, bytes: number): void {
-    this.#charge(owner, (bytes / 1_048_576) * msPerMebibyte);
+    this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
+  }
+
+  /** Counts bytes that an owner stores. */
+  chargeStoredBytes(owner: string, bytes: number): void {
+    this.#charge(owner, (bytes / mebibyte) * msPerStoredMebibyte);
   }
 
   /** Does the work at once all the same, and counts it. */

@@ -105,6 +105,23 @@ describe('turns on the event loop', () => {
     expect([loop.turns.waiting, loop.turns.size]).toEqual([0, 0]);
   });
 
+  it('are waited for by who stores much, for longer than by who reads as much, while others are there', async () => {
+    const waitedBy = async (count: (turns: Turns) => void) => {
+      const loop = new Loop();
+      await Promise.all([loop.work('bob', 1), loop.work('alice', 1)]);
+      count(loop.turns);
+      const waited = loop.work('alice', 1);
+      const others = loop.work('bob', 1);
+      await loop.drain();
+      expect(await others).toBeLessThan(10);
+      return await waited;
+    };
+    const reading = await waitedBy((turns) => turns.chargeBytes('alice', 1_048_576));
+    const storing = await waitedBy((turns) => turns.chargeStoredBytes('alice', 1_048_576));
+    expect(reading).toBeLessThan(10);
+    expect(storing).toBeGreaterThan(300);
+  });
+
   const owners = ['alice', 'bob', 'carol'];
   const works = fc.array(fc.record({ owner: fc.constantFrom(...owners), costMs: fc.integer({ min: 1, max: 20 }) }), {
     minLength: 30,
