@@ -11,6 +11,8 @@ export interface AgentWatchOptions {
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
   readonly scheduler: Scheduler;
+  /** Since when whoever leads now does so; undefined: nobody leads. */
+  readonly leadsSince: () => number | undefined;
 }
 
 /** What stands is asked for every 64 s; then it is asked again for 60 s; then, after the last back-off, it is told. */
@@ -18,6 +20,8 @@ const silenceKnownMs = 64_000 + 60_000 + 40_000;
 const answerKnownMs = 30_000;
 /** What has been told shows in the agent's record within a second; without a hint, a run is asked for every 4 s. */
 const toldKnownMs = 2_500;
+/** Whoever begins to lead has asked all agents for the first time within so long. Before, there is no look that a hint brings forward. */
+const firstLooksMs = 1_000;
 /** More hints than these for one sandbox in so long, and not each is acted on at once. */
 const mostTold = 2;
 const budgetMs = 20_000;
@@ -89,7 +93,10 @@ export class AgentWatch {
   }
 
   #known({ sandboxUid }: AgentProcess, { id, status }: StoredConversation, since: number): void {
-    const { cluster } = this.#options;
+    const { cluster, leadsSince } = this.#options;
+    // Hints are kept in memory alone. One that the last leader has heard, or nobody, is lost to the next, whose first look may come
+    // before the agent's record shows what was told: polls alone find it then, which is RunWatch's to see.
+    if ((leadsSince() ?? Infinity) + firstLooksMs > since) return;
     const sandbox = cluster.sandboxOf(sandboxUid);
     const conversation = cluster.conversations.find((known) => conversationIdOf(known) === id && known.status?.sandboxUID === sandboxUid);
     const ready = conversation?.status?.start?.transitions.find((transition) => transition.status === 'READY');

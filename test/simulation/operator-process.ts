@@ -78,7 +78,7 @@ interface Run {
   readonly stop: AbortController;
   readonly ended: Promise<void>;
   /** While it leads. */
-  leading: Operator | undefined;
+  leading: { readonly work: Operator; readonly since: number } | undefined;
 }
 
 /** A process that runs what `operator` (src/commands) wires, and can be killed, frozen and started again at any moment. */
@@ -109,6 +109,11 @@ export class OperatorProcess {
     return this.#run?.machine;
   }
 
+  /** Since when hints are heard here, on the monotonic clock; undefined: it does not lead. */
+  get leadsSince(): number | undefined {
+    return this.#run?.leading?.since;
+  }
+
   /** What its caches have not heard of yet, in words. */
   get behind(): readonly string[] {
     const { cluster } = this.#options;
@@ -133,14 +138,17 @@ export class OperatorProcess {
     const machine = new Machine(`${this.name}.${this.#runs++}`, scheduler, minDelayMs);
     trace.note(`${machine.name} starts`);
     const stop = new AbortController();
-    const run: Run = { machine, stop, leading: undefined, ended: this.#operate(machine, stop.signal, (work) => (run.leading = work)) };
+    const leads = (work: Operator | undefined) => {
+      run.leading = work && { work, since: scheduler.monotonic() };
+    };
+    const run: Run = { machine, stop, leading: undefined, ended: this.#operate(machine, stop.signal, leads) };
     this.#run = run;
   }
 
   /** A gateway's hint, by a request to this process as it is now. */
   hint(hint: AgentHint): void {
     const run = this.#run;
-    run?.machine.deliver(() => run.leading?.hint(hint));
+    run?.machine.deliver(() => run.leading?.work.hint(hint));
   }
 
   crash(): void {

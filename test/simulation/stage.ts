@@ -172,7 +172,10 @@ export function stage({
     kind: faults === 'none' ? 'all' : faults,
   });
   const runWatch = new RunWatch({ cluster, node, scheduler });
-  const agentWatch = new AgentWatch({ cluster, node, scheduler });
+  const agentWatch = new AgentWatch({
+    ...{ cluster, node, scheduler },
+    leadsSince: () => operators.map(({ leadsSince }) => leadsSince).find((since) => since !== undefined),
+  });
   const hangs =
     traits.hangs && faults === 'all' ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs }) : undefined;
   const hints = new Hints({
