@@ -222,14 +222,25 @@ function groupOf(owner: string, rules: QuotaRules, all: readonly Sandbox[], conv
   return {
     ...{ owner, rule, limit: rule?.limit ?? Infinity, taken: own.filter(slotTaken).length, queued },
     demanding: queued.filter((sandbox) => admittedReason(sandbox) === SandboxReason.waitingForQuota).length,
-    idle: own.filter((sandbox) => slotTaken(sandbox) && !inIt(sandbox).some(isHeld)).length,
+    idle: own.filter((sandbox) => slotTaken(sandbox) && !inIt(sandbox).some((one) => isHeld(one, sandbox))).length,
     paused: own.filter((sandbox) => comesBack(sandbox, inIt(sandbox), policies)),
   };
 }
 
-/** Something starts in its sandbox or waits for a person, so that nobody who only looks may have that paused. */
-const isHeld = (conversation: Conversation): boolean =>
-  !isStartOver(startStatusOf(conversation)) || conversation.status?.executionStatus === 'waiting_for_confirmation';
+/** Something starts in its sandbox, waits for a person or may work, so that nobody who only looks may have that paused. */
+const isHeld = (conversation: Conversation, sandbox: Sandbox): boolean =>
+  !isStartOver(startStatusOf(conversation)) ||
+  conversation.status?.executionStatus === 'waiting_for_confirmation' ||
+  (isSilent(sandbox) && works(conversation));
+
+/**
+ * Whether its agent goes on with a run is not known, and may stay so: only its kubelet or a person ends that, or somebody who comes with
+ * something to do. With any other agent every run ends, so one that still holds its place is no excuse.
+ */
+function isSilent(sandbox: Sandbox): boolean {
+  const { phase, reason } = viewOfSandbox(sandbox);
+  return phase === 'STARTING' && (reason === SandboxReason.agentSilent || reason === SandboxReason.waitingForAgent);
+}
 
 /** It comes back by itself before long: the first time in any case, then only with something left to do. */
 function comesBack(sandbox: Sandbox, inIt: readonly Conversation[], policies: readonly (QuotaRule['autoResume'] | undefined)[]): boolean {

@@ -162,7 +162,9 @@ export class AdmissionReconciler {
 
   #reclassifySandboxesOf(conversation: CachedConversation): void {
     const { namespace } = conversation.metadata;
-    const names = new Set([ownSandboxName(conversationIdOf(conversation)), conversation.status?.sandboxName]);
+    const { spec, status } = conversation;
+    // A sandbox knows who joins it before the conversation has stored that, and a start may fail in between.
+    const names = new Set([ownSandboxName(conversationIdOf(conversation)), spec.sandboxName, status?.sandboxName]);
     for (const name of names) {
       const sandbox = name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
       if (sandbox !== undefined) this.#index.reclassify(sandbox.metadata.uid);

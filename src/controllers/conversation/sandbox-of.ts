@@ -95,7 +95,12 @@ async function stillNeeds({ client }: SandboxAccess, conversation: CachedConvers
   return stored !== undefined && startStatusOf(stored) === 'WORKING';
 }
 
-async function join(access: SandboxAccess, conversation: CachedConversation, name: string, signal: AbortSignal): Promise<Sandbox> {
+async function join(
+  access: SandboxAccess,
+  conversation: CachedConversation,
+  name: string,
+  signal: AbortSignal,
+): Promise<Sandbox | undefined> {
   const { namespace } = conversation.metadata;
   // Not from the cache: whoever joins the one that is gone tells its agent what the new one should hear.
   const sandbox = await storedSandbox(access.client, namespace, name, signal);
@@ -106,6 +111,8 @@ async function join(access: SandboxAccess, conversation: CachedConversation, nam
   // One that was made for a conversation goes with the last that uses it. One that was made by hand stays.
   const references = sandbox.metadata.ownerReferences ?? [];
   if (references.length > 0 && !isOwnedBy(sandbox, conversation)) {
+    // One whose start has failed, and that only the cache shows as starting, would keep it when all that use it are gone.
+    if (!(await stillNeeds(access, conversation, signal))) return undefined;
     const { resourceVersion } = sandbox.metadata;
     const ownerReferences = [...references, ownerReferenceTo(conversation, { controller: false })];
     return access.client.mergePatch(sandboxes, namespace, name, { metadata: { resourceVersion, ownerReferences } }, { signal });

@@ -21,8 +21,8 @@ export const conversationMutants = {
   },
   'a sandbox is made for a conversation that only the cache shows': {
     file: 'controllers/conversation/sandbox-of.ts',
-    from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;',
-    to: '',
+    from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    try {',
+    to: 'try {',
     rule: 'no sandbox is made for a conversation that is gone',
     seed: 43,
   },

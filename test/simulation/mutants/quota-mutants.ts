@@ -98,6 +98,21 @@ export const quotaMutants = {
     faults: 'none',
     seed: 1,
   },
+  'nobody is paused for a bare resume': {
+    file: 'controllers/admission/domain.ts',
+    from: 'this.#evictIdle() ??\n',
+    to: '',
+    rule: 'everything settles',
+    faults: 'none',
+    seed: 27,
+  },
+  'an agent that is lost never counts as idle': {
+    file: 'quota/slot-timing.ts',
+    from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
+    to: 'idleSince: Infinity',
+    rule: 'everything settles',
+    seed: 48,
+  },
   'what comes back by itself comes before newcomers': {
     file: 'controllers/admission/domain.ts',
     from: 'this.#due.expire(now) ??\n',

@@ -1,8 +1,8 @@
 import type { StatusUpdate } from '../../../src/kube/client.ts';
-import type { KubeObject, ResourceDefinition } from '../../../src/resources/object.ts';
+import { ownerReferenceTo, type KubeObject, type ResourceDefinition } from '../../../src/resources/object.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
-import { aQuota, aSandbox } from '../../support/builders.ts';
+import { aConversation, aQuota, aSandbox, admitted, condition, noon } from '../../support/builders.ts';
 
 let scene: AdmissionScene;
 beforeEach(() => {
@@ -54,4 +54,22 @@ it('reads at its own pace what no cache has shown yet', async () => {
   await clock.advance(10_000);
   expect(reads).toBeGreaterThan(10);
   expect(reads).toBeLessThan(25);
+});
+
+it('takes a start for over that has failed before it stored which sandbox it has joined', () => {
+  const spec = { sandboxName: 'sbx-1' };
+  const joining = aConversation({ spec, status: { start: { status: 'WORKING', transitions: [] } } });
+  const made = aSandbox({
+    status: {
+      ...{ replicas: 1, activeSince: noon, lastContainerID: 'c', agentRuns: 1 },
+      conditions: [admitted, condition('Ready', 'True')],
+    },
+  });
+  const joined = { ...made, metadata: { ...made.metadata, ownerReferences: [ownerReferenceTo(joining, { controller: false })] } };
+  const state = () => scene.admission.domain('default').slot(joined.metadata.uid)?.state;
+  scene.showConversation(joining);
+  scene.show(joined);
+  expect(state()).toBe('starting');
+  scene.showConversation(aConversation({ spec, status: { start: { status: 'ERROR', transitions: [] } } }));
+  expect(state()).toBe('running');
 });

@@ -1,5 +1,7 @@
 import { ensureSandbox, findSandbox, type SandboxAccess } from '../../../src/controllers/conversation/sandbox-of.ts';
 import { IndexedStore } from '../../../src/kube/store.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
+import { ownerReferenceTo } from '../../../src/resources/object.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
@@ -40,4 +42,21 @@ it('joins a sandbox as the API server has it, not the one before it that the cac
   const conversation = aConversation({ spec: { sandboxName: 'sbx-1' } });
   const joined = await ensureSandbox(access({ cached: ofUid('old'), stored: ofUid('new') }), conversation, signal);
   expect(joined?.metadata.uid).toBe('new');
+});
+
+it('is not kept by a conversation whose start has failed, which the cache shows as one that is to join', async () => {
+  const joining = (status: 'WORKING' | 'ERROR') =>
+    aConversation({ spec: { sandboxName: 'sbx-1' }, status: { start: { status, transitions: [] } } });
+  const maker = aConversation({ name: '2'.padStart(32, '0') });
+  const made = aSandbox();
+  const client = new FakeKubeClient();
+  client.put(sandboxes, { ...made, metadata: { ...made.metadata, ownerReferences: [ownerReferenceTo(maker, { controller: true })] } });
+  const keepers = async () => (await client.get(sandboxes, 'default', 'sbx-1')).metadata.ownerReferences?.map(({ name }) => name);
+  const join = async () => ensureSandbox({ client, store: new IndexedStore<Sandbox>() }, joining('WORKING'), signal);
+  client.put(conversations, joining('ERROR'));
+  expect(await join()).toBeUndefined();
+  expect(await keepers()).toEqual([maker.metadata.name]);
+  client.put(conversations, joining('WORKING'));
+  expect(await join()).toBeDefined();
+  expect(await keepers()).toEqual([maker.metadata.name, joining('WORKING').metadata.name]);
 });
