@@ -105,11 +105,12 @@ export function stage({
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
   const retention = new Retention({ cluster, scheduler, random: random.fork('retention'), isOperator, wallClocks, enabled: withRetention });
-  const verdicts = new Verdicts({ cluster, scheduler, isOperator, clocksAreRight: () => blows.clocksAreRight });
+  const { startDeadline } = traits;
+  const verdicts = new Verdicts({ cluster, scheduler, isOperator, startDeadline, clocksAreRight: () => blows.clocksAreRight });
   const interruptedRuns = new InterruptedRunsCheck({ cluster, findings, holder: () => safety.holder });
   if (world === 'shared') {
     new PassingFailureCheck({ cluster, node, history });
-    new StartDeadlineCheck({ cluster, scheduler, history, startDeadline: traits.startDeadline });
+    new StartDeadlineCheck({ cluster, scheduler, history, startDeadline });
     new ActiveSinceCheck({ cluster, scheduler, history, machineOf, isOperator });
     const termOf = (actor: string) => operators.find(({ name }) => actor.startsWith(`${name}.`))?.terms ?? 0;
     // Where conversations are deleted by their age, their status has another writer: the controller that announces it.

@@ -15,6 +15,7 @@ import {
   slotTaken,
   type Sandbox,
 } from '../../src/resources/sandbox.ts';
+import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
 import { Violation, ownerOf } from './safety.ts';
@@ -28,6 +29,8 @@ export interface VerdictsOptions {
   readonly isOperator: (actor: string) => boolean;
   /** Orders and ages are told by wall clocks. */
   readonly clocksAreRight: () => boolean;
+  /** Of the template. */
+  readonly startDeadline: string;
 }
 
 /** What was true from `at` on, until the next. */
@@ -61,8 +64,8 @@ const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owner
 const unknownMs = 1_000;
 /** So long a quota that is deleted may hold on. */
 const holdsOnMs = 5_000;
-/** Grace of a sandbox whose agent is lost, and of one that comes back or in which something starts: the template's startDeadline. */
-const stalledMs = { lost: 30_000, starts: 120_000 };
+/** Grace of a sandbox whose agent is lost. One that comes back, or in which something starts, has the template's startDeadline. */
+const lostMs = 30_000;
 
 /** The promises that hold for each single decision about who is let in and who is paused for others. */
 export class Verdicts {
@@ -359,7 +362,7 @@ export class Verdicts {
     const since = this.#unreadySince.get(uid);
     if (since === undefined) return false;
     const starts = this.#conversationsIn(sandbox).some((conversation) => !isStartOver(startStatusOf(conversation)));
-    const graceMs = starts || sandbox.status?.activeSince === undefined ? stalledMs.starts : stalledMs.lost;
+    const graceMs = starts || sandbox.status?.activeSince === undefined ? durationMs(this.#options.startDeadline) : lostMs;
     return !this.#calm || since < this.#calmSince || this.#now - since >= graceMs - unknownMs;
   }
 
