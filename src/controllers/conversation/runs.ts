@@ -79,7 +79,7 @@ export class Runs {
       } else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
     } else if (
       seen.executionStatus === 'error' &&
-      (observed.executionStatus === 'paused' || observed.executionStatus === 'stuck') &&
+      (observed.executionStatus === 'paused' || observed.interruption?.givenUp !== undefined) &&
       (continueRun || before.agentRun !== agentRun || seen.updatedAt !== before.lastActivityTime)
     ) {
       // Over by itself before it was cut, or begun by a message that went straight to the agent; and nobody had looked.

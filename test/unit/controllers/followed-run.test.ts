@@ -200,6 +200,22 @@ describe('a run that shows an error without a cause', () => {
     await close();
   });
 
+  it('was lost too often, and its agent is asked once whether it had ended by itself before that', async () => {
+    const interruption = { reason: 'Loss', time: later(-60_000), losses: 2, continuedAt: later(-30_000) };
+    const { agent, pass, exchange, close } = followed([], { interruption });
+    let asked = 0;
+    agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
+    agent.lastError = () => {
+      asked += 1;
+      return Promise.resolve(undefined);
+    };
+    exchange();
+    const givenUp = { executionStatus: 'error', interruption: { losses: 3, givenUp: 'LostTooOften' } };
+    expect(await pass(600_000)).toMatchObject(givenUp);
+    expect(asked).toBe(1);
+    await close();
+  });
+
   it('is doubted anew after it has passed', async () => {
     const { agent, pass, close } = followed();
     errorAlone(agent);
@@ -208,6 +224,21 @@ describe('a run that shows an error without a cause', () => {
     await pass(60_000);
     errorAlone(agent);
     expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
+    await close();
+  });
+});
+
+describe('a run that failed by itself before its container was lost once too often', () => {
+  const interruption = { reason: 'Loss', time: later(-60_000), losses: 2, continuedAt: later(-30_000) };
+
+  it('is in error with its own reason, and not given up for the loss', async () => {
+    const { agent, pass, exchange, close } = followed([], { interruption });
+    agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
+    agent.lastError = () => Promise.resolve({ timestamp: later(-10_000), code: 'Broken', detail: 'It broke.' });
+    exchange();
+    const failed = await pass(60_000);
+    expect(failed).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.', agentRun: 2 });
+    expect(failed).not.toHaveProperty('interruption');
     await close();
   });
 });
