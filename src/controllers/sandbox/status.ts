@@ -79,8 +79,9 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const lives = hasRun(sandbox);
   const lastStop =
     stops && lives ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
-  // Kept until the next stop: however late somebody looks, it is known which runs the last one cut.
-  const interrupted = stops ? [] : (progress.interrupted ?? old.interrupted ?? []);
+  // Kept until the next stop of an agent that has run since: however late somebody looks, it is known which runs the last one cut.
+  const cutsAnew = stops && old.lastStop?.agentRuns !== (old.agentRuns ?? 0);
+  const interrupted = cutsAnew ? [] : (progress.interrupted ?? old.interrupted ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
   // A pod that is lost and comes back does not make its sandbox younger; a pause does, also one that no controller has seen.
   const activeSince = resumed ? undefined : old.activeSince;

@@ -87,6 +87,18 @@ describe('the runs that a stop has cut', () => {
     expect(statusOf(resumed, paused, { replicas: 0 }).interrupted).toBeUndefined();
   });
 
+  it('stay known over another stop before the agent has run again', () => {
+    const { pausedAt: _pausedAt, ...resumed } = statusOf(
+      { ...ran, interrupted: ['c1'], pausedAt: noon, lastStop: { reason: 'User', agentRuns: 1 } },
+      paused,
+      {
+        replicas: 0,
+      },
+    );
+    expect(statusOf(resumed, paused, { replicas: 0 }).interrupted).toEqual(['c1']);
+    expect(statusOf({ ...resumed, agentRuns: 2 }, paused, { replicas: 0 }).interrupted).toBeUndefined();
+  });
+
   it('are those that are given', () => {
     expect(statusOf({ ...ran, pausedAt: noon }, { ...paused, interrupted: ['c2'] }, { replicas: 0 }).interrupted).toEqual(['c2']);
   });
