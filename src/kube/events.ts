@@ -13,6 +13,8 @@ export interface EventDetails {
   readonly reason: string;
   /** For people; safe to show to whoever may read events in the namespace. */
   readonly message: string;
+  /** Written however many there have been about the object: for what somebody is promised to hear of, and what is rare. Default false. */
+  readonly essential?: boolean;
 }
 
 export interface EventRecorderOptions {
@@ -65,10 +67,10 @@ export class EventRecorder {
     this.#options = options;
   }
 
-  record(object: KubeObject, { type, reason, message }: EventDetails): void {
+  record(object: KubeObject, { type, reason, message, essential = false }: EventDetails): void {
     const { clock, logger } = this.#options;
     const { uid, name, namespace } = object.metadata;
-    if (this.#closed || this.#waiting.size >= maxBuffered || !this.#takeToken(uid)) {
+    if (this.#closed || this.#waiting.size >= maxBuffered || (!this.#takeToken(uid) && !essential)) {
       logger.debug('Event is dropped', { reason, kind: object.kind, namespace, name });
       return;
     }

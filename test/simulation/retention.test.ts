@@ -53,7 +53,7 @@ describe('the simulation with deletions by retention', () => {
     ['all', false, 1, 60],
     ['all', true, 1, 60],
     ['of leaders', false, 1, 20],
-    ['none', true, 1, 20],
+    ['none', true, 1, 25],
   ])(
     'is clean under faults: %s, with messages: %s, with seeds %i to %i',
     async (faults, letters, first, last) => {

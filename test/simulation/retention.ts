@@ -1,11 +1,14 @@
-import { cachedConversation } from '../../src/resources/cached-conversation.ts';
-import { countdownOfConversation, countdownOfSandbox } from '../../src/controllers/retention/countdown.ts';
-import type { RetentionTimes } from '../../src/controllers/retention/reconcile.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { resumeRequestedAnnotation, runRequestedAnnotation, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
-import type { SandboxTemplate, SandboxTemplateSpec } from '../../src/resources/sandbox-template.ts';
+import { persistentVolumeClaims } from '../../src/resources/core.ts';
+import type { KubeObject } from '../../src/resources/object.ts';
+import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
+import type { Duty } from './duties.ts';
+import { isFailedStart } from './failed-start.ts';
 import type { Random } from './random.ts';
+import { RetentionDues, type Fate, type Moment } from './retention-dues.ts';
+import { RetentionHistory, type RetentionSettings, type StoredAnnouncement } from './retention-history.ts';
+import { RetentionWishes } from './retention-wishes.ts';
 import { Violation } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
 
@@ -17,63 +20,110 @@ export interface RetentionOptions {
   readonly isOperator: (actor: string) => boolean;
   /** The wall clocks of the operators, in milliseconds since 1970. */
   readonly wallClocks: () => readonly number[];
-  /** Whether the template lets anything go at all. */
+  /** Whether anything is let go at all. */
   readonly enabled: boolean;
+  /** In milliseconds: no setting changes later. */
+  readonly untilMs: number;
 }
 
 /** Short enough that deletions happen while there are faults. */
-export const retentionTimes: RetentionTimes = { minLeadMs: 2_000, confirmMs: 3_000 };
+export const retentionTimes = { minLeadMs: 4_000, confirmMs: 3_000 };
 
 /** Times are stored in whole milliseconds. */
 const roundingMs = 2;
+/** From a leader's first read for a deletion to its execution: slow reads, a write that is executed late, and a process that is frozen. */
+const troubledMs = 20_000;
+const calmMs = 500;
+/** From the time at which something is sure to be due to its deletion: some reads and writes. */
+const promptMs = 3_000;
 
-const seconds = (text: string | undefined): number => Number(/^(\d+)s$/.exec(text ?? '')?.[1] ?? Infinity);
-
-/** What an operator deletes is announced, over, and has not been used for as long as the template says; nothing else is deleted. */
+/**
+ * What retention may delete and has to delete, by the simulation's own record of what was stored when. It shares no rule with the
+ * product.
+ */
 export class Retention {
   readonly #options: RetentionOptions;
-  readonly settings: NonNullable<SandboxTemplateSpec['retention']> | undefined;
-  /** By uid: when somebody last used the object, or its agent worked. */
-  readonly #usedAt = new Map<string, number>();
-  /** By uid: when somebody last asked for a sandbox, whether it came up or not. */
-  readonly #askedAt = new Map<string, number>();
-  /** By uid: when a sandbox was meant to run again, if it is. */
-  readonly #scaledAt = new Map<string, number>();
-  readonly #announcedAt = new Map<string, number>();
+  readonly #history: RetentionHistory;
+  readonly #dues: RetentionDues;
+  readonly #wishes: RetentionWishes | undefined;
   /** How much wall clocks have differed, in milliseconds: times that are stored are wrong by as much. */
   #clockErrorMs = 0;
+  #calmSince = Infinity;
   deletions = 0;
 
   constructor(options: RetentionOptions) {
+    const { cluster, enabled } = options;
     this.#options = options;
-    const { random, cluster } = options;
-    const some = (): { readonly kept?: string } => (random.chance(0.6) ? { kept: `${random.whole(0, 20)}s` } : {});
-    const [finished, failed, paused, records] = [some().kept, some().kept, some().kept, some().kept];
-    if (options.enabled)
-      this.settings = {
-        ...(finished === undefined ? {} : { finished }),
-        ...(failed === undefined ? {} : { failed }),
-        ...(paused === undefined ? {} : { paused }),
-        ...(records === undefined ? {} : { records }),
-      };
+    this.#history = new RetentionHistory(options);
+    this.#dues = new RetentionDues({ cluster, history: this.#history });
+    this.#wishes = enabled ? new RetentionWishes(options) : undefined;
     cluster.onChange((change) => this.#look(change));
   }
 
-  /** What is on its way to be deleted, in words. */
+  /** Of the template at the beginning; undefined: nothing is ever let go. */
+  get settings(): RetentionSettings | undefined {
+    return this.#wishes?.settings;
+  }
+
+  start(): void {
+    this.#wishes?.start();
+  }
+
+  /** While nothing goes wrong any more. */
+  startExercise(): void {
+    this.#wishes?.startExercise();
+  }
+
+  get busy(): boolean {
+    return this.#wishes?.busy === true;
+  }
+
+  /** From here on no message is lost or late. */
+  expectCalm(): void {
+    this.#calmSince = this.#now;
+  }
+
+  /** What is on its way to be deleted, or wrongly said to be so, in words. */
   unsettled(): readonly string[] {
-    const { cluster } = this.#options;
+    return this.#pending().map(({ text }) => text);
+  }
+
+  /** What is to be deleted by now, and announcements that do not hold. */
+  duties(): readonly Duty[] {
+    return this.#pending().flatMap(({ text, rule, dueMs }) => (dueMs > this.#now ? [] : [{ rule, subject: text, boundMs: promptMs }]));
+  }
+
+  #pending() {
     if (this.settings === undefined) return [];
-    const template = { metadata: { name: 'default' }, spec: { retention: this.settings } } as unknown as SandboxTemplate;
-    const cached = cluster.conversations.map((conversation) => cachedConversation(conversation));
-    const ofConversations = cached.filter((conversation) => {
-      const sandbox = cluster.sandboxes.find(({ metadata }) => metadata.uid === conversation.status?.sandboxUID);
-      return countdownOfConversation({ nowMs: this.#options.scheduler.now(), conversation, sandbox, template }) !== undefined;
-    });
-    const ofSandboxes = cluster.sandboxes.filter((sandbox) => {
-      const inIt = cached.filter(({ status }) => status?.sandboxName === sandbox.metadata.name);
-      return countdownOfSandbox({ nowMs: this.#options.scheduler.now(), sandbox, conversations: inIt, template }) !== undefined;
-    });
-    return [...ofConversations, ...ofSandboxes].map(({ kind, metadata }) => `${kind} ${metadata.name} is kept for too long`);
+    const { cluster } = this.#options;
+    const moment: Moment = { now: this.#now, knownUntil: this.#now };
+    const of = (object: KubeObject, fate: Fate, announcement: StoredAnnouncement | undefined) => {
+      const what = `${object.kind} ${object.metadata.name}`;
+      const [first] = 'used' in fate ? [] : [...fate.dues].sort((one, other) => one.at - other.at);
+      if (first !== undefined) {
+        const text = `${what} is kept for too long`;
+        const leadMs = leadOf(first.keptMs);
+        if (announcement === undefined) return [{ text, rule: 'a deletion is announced in time', dueMs: first.at - leadMs }];
+        // What was found late is announced first all the same.
+        return [
+          { text, rule: 'what is over is deleted in time', dueMs: Math.max(first.at, announcement.at + leadMs) + retentionTimes.confirmMs },
+        ];
+      }
+      if (announcement === undefined) return [];
+      return [{ text: `${what} is kept, and said to be deleted`, rule: 'an announcement that does not hold is withdrawn', dueMs: 0 }];
+    };
+    return [
+      ...cluster.conversations.flatMap((conversation) =>
+        of(
+          conversation,
+          this.#dues.ofConversation(conversation, moment, true),
+          this.#history.ofConversation(conversation.metadata.uid)?.announcement,
+        ),
+      ),
+      ...cluster.sandboxes.flatMap((sandbox) =>
+        of(sandbox, this.#dues.ofSandbox(sandbox, moment), this.#history.ofSandbox(sandbox.metadata.uid)?.announcement),
+      ),
+    ];
   }
 
   get #now(): number {
@@ -82,105 +132,90 @@ export class Retention {
 
   #look(change: Change): void {
     const { plural, type, object, before, actor } = change;
-    if (plural !== conversations.plural && plural !== sandboxes.plural) return;
     const offsets = this.#options.wallClocks().map((ms) => ms - this.#options.scheduler.now());
     this.#clockErrorMs = Math.max(this.#clockErrorMs, Math.max(0, ...offsets) - Math.min(0, ...offsets));
-    const { uid } = object.metadata;
-    const known = before?.metadata.uid === uid ? (before as Conversation | Sandbox) : undefined;
-    if (type === 'DELETED') {
-      if (this.#options.isOperator(actor)) this.#deleted(change, known ?? (object as Conversation | Sandbox));
-      this.#usedAt.delete(uid);
-      this.#askedAt.delete(uid);
-      this.#announcedAt.delete(uid);
-      return;
-    }
-    const now = object as Conversation | Sandbox;
-    if (known === undefined || isUse(now, known)) this.#usedAt.set(uid, this.#now);
-    if (known === undefined || isRequest(now, known)) this.#askedAt.set(uid, this.#now);
-    const [replicas, replicasBefore] = [replicasOf(now), known === undefined ? undefined : replicasOf(known)];
-    if (replicas === 0) this.#scaledAt.delete(uid);
-    else if (replicas === 1 && replicasBefore !== 1) this.#scaledAt.set(uid, this.#now);
-    if (!isAnnounced(now)) this.#announcedAt.delete(uid);
-    else if (!this.#announcedAt.has(uid)) this.#announcedAt.set(uid, this.#now);
+    const isDeleted =
+      type === 'DELETED' || (object.metadata.deletionTimestamp !== undefined && before?.metadata.deletionTimestamp === undefined);
+    if (!isDeleted) return;
+    const last = before?.metadata.uid === object.metadata.uid ? before : object;
+    const what = `${actor} deleted ${plural}/${object.metadata.name}`;
+    if (plural === persistentVolumeClaims.plural) this.#claimDeleted(what, change);
+    if (!this.#options.isOperator(actor)) return;
+    if (plural === conversations.plural) this.#conversationDeleted(what, last as Conversation);
+    if (plural === sandboxes.plural) this.#sandboxDeleted(what, last as Sandbox);
   }
 
-  #deleted({ plural, actor }: Change, object: Conversation | Sandbox): void {
-    const { name } = object.metadata;
-    if (plural === sandboxes.plural && this.#isOfFailedStart(object as Sandbox)) return;
+  #claimDeleted(what: string, { object, actor }: Change): void {
+    if (!this.#options.isOperator(actor) && actor !== 'plane') return;
+    const owners = object.metadata.ownerReferences ?? [];
+    // On the volume of a start that has failed there is nothing.
+    const uses = ({ metadata, status }: Sandbox) =>
+      metadata.deletionTimestamp === undefined &&
+      owners.some(({ uid }) => uid === metadata.uid) &&
+      (status?.phase !== 'ERROR' || status.lastContainerID !== undefined);
+    if (this.#options.cluster.sandboxes.some(uses))
+      throw new Violation('nothing that is used is deleted', `${what}, whose sandbox is still there`);
+  }
+
+  #conversationDeleted(what: string, conversation: Conversation): void {
     this.deletions++;
-    const what = `${actor} deleted ${plural}/${name}`;
-    if (this.settings === undefined) throw new Violation('nothing is deleted unasked', what);
-    if (plural === sandboxes.plural && !['PAUSED', 'ERROR'].includes((object as Sandbox).status?.phase ?? ''))
-      throw new Violation('nothing active is deleted', what);
-    const own = this.#mistakeIn(what, object, object);
-    // A conversation takes its own sandbox with it.
-    const maker = plural === sandboxes.plural ? this.#onlyMakerOf(object as Sandbox) : undefined;
-    const mistake = own === undefined || maker === undefined ? own : this.#mistakeIn(what, object, maker);
+    const announcement = this.#history.ofConversation(conversation.metadata.uid)?.announcement;
+    const mistake = this.#mistake(what, this.#dues.ofConversation(conversation, this.#moment, true), announcement, [conversation]);
     if (mistake !== undefined) throw mistake;
   }
 
-  /** What is wrong with the deletion of an object by the rules of another, or of the object itself. */
-  #mistakeIn(what: string, object: Conversation | Sandbox, by: Conversation | Sandbox): Violation | undefined {
-    if (isConversation(by) && !isOver(by)) return new Violation('nothing active is deleted', what);
-    const announcedMs = this.#now - (this.#announcedAt.get(by.metadata.uid) ?? Infinity);
-    if (!(announcedMs >= retentionTimes.minLeadMs))
-      return new Violation('deletions are announced', `${what}, announced ${announcedMs} ms before`);
-    const { finished, failed, paused, records } = this.settings ?? {};
-    const rules = isConversation(by) ? [finished, failed, ...(isConversation(object) ? [records] : [])] : [failed, paused];
-    const { uid } = object.metadata;
-    // An agent without work keeps no conversation.
-    const used = [this.#usedAt.get(by.metadata.uid), this.#askedAt.get(uid)].map((ms) => ms ?? this.#now);
-    const unusedMs = this.#now - Math.max(...used, this.#scaledAt.get(uid) ?? -Infinity);
-    const leastMs = Math.min(...rules.map(seconds)) * 1_000;
-    return unusedMs < leastMs - this.#clockErrorMs - roundingMs
-      ? new Violation('nothing is deleted before its time', `${what}, used ${unusedMs} ms before, kept ${leastMs} ms`)
-      : undefined;
+  #sandboxDeleted(what: string, sandbox: Sandbox): void {
+    const { cluster } = this.#options;
+    // What was made for a start is given back when that has failed.
+    if (isFailedStart(cluster, sandbox)) return;
+    this.deletions++;
+    const { uid, ownerReferences = [] } = sandbox.metadata;
+    const announcement = this.#history.ofSandbox(uid)?.announcement;
+    const users = this.#dues.usersOf(sandbox);
+    const byItself = this.#mistake(what, this.#dues.ofSandbox(sandbox, this.#moment), announcement, [sandbox, ...users]);
+    if (byItself === undefined) return;
+    // A conversation takes the sandbox with it that nobody else uses.
+    const [maker, ...others] = cluster.conversations.filter(({ metadata }) => ownerReferences.some((owner) => owner.uid === metadata.uid));
+    if (maker === undefined) throw byItself;
+    if (others.length > 0)
+      throw new Violation('nothing that is used is deleted', `${what}, which belongs to others too. By itself: ${byItself.message}`);
+    const record = this.#history.ofConversation(maker.metadata.uid);
+    if ((record?.setAt ?? 0) > this.#moment.knownUntil) return;
+    const withIt = this.#mistake(what, this.#dues.ofConversation(maker, this.#moment, false), record?.announcement, [maker]);
+    if (withIt !== undefined) throw record?.announcement === undefined || announcement !== undefined ? byItself : withIt;
   }
 
-  #onlyMakerOf({ metadata: { ownerReferences = [] } }: Sandbox): Conversation | undefined {
-    const [maker, ...others] = this.#options.cluster.conversations.filter(({ metadata }) =>
-      ownerReferences.some(({ uid }) => uid === metadata.uid),
-    );
-    return others.length === 0 ? maker : undefined;
+  get #moment(): Moment {
+    const now = this.#now;
+    return { now, knownUntil: now - (now - this.#calmSince > troubledMs ? calmMs : troubledMs) };
   }
 
-  /** The sandbox that was made for a start is given back when that has failed. */
-  #isOfFailedStart({ metadata: { ownerReferences = [] } }: Sandbox): boolean {
-    return ownerReferences.some(({ uid }) =>
-      this.#options.cluster.conversations.some(({ metadata, status }) => metadata.uid === uid && status?.start?.status === 'ERROR'),
-    );
+  /** What is wrong with a deletion of now. */
+  #mistake(what: string, fate: Fate, announcement: StoredAnnouncement | undefined, subjects: readonly KubeObject[]): Violation | undefined {
+    if ('used' in fate) return new Violation('nothing that is used is deleted', `${what}: ${fate.used}`);
+    const [first] = [...fate.dues].sort((one, other) => one.at - other.at);
+    if (first === undefined) return new Violation('nothing is deleted where retention is off', what);
+    const earlyMs = first.at - this.#now - this.#clockErrorMs - roundingMs;
+    if (earlyMs > 0) return new Violation('nothing is deleted before its time', `${what}, ${earlyMs.toFixed(0)} ms too early`);
+    const mistake = this.#mistakeInAnnouncement(announcement, subjects);
+    return mistake === undefined ? undefined : new Violation('deletions are announced', `${what}, ${mistake}`);
+  }
+
+  #mistakeInAnnouncement(announcement: StoredAnnouncement | undefined, subjects: readonly KubeObject[]): string | undefined {
+    if (announcement === undefined) return 'without a condition that says so';
+    const { minLeadMs, confirmMs } = retentionTimes;
+    // Events get lost when messages do, or with the process that has them in its memory, and conditions are stored late.
+    const isSure = announcement.at > this.#calmSince;
+    const areClocksRight = this.#clockErrorMs === 0;
+    const saidMs = this.#now - announcement.at;
+    if (saidMs < (isSure && areClocksRight ? minLeadMs : confirmMs)) return `said ${saidMs.toFixed(0)} ms before`;
+    const promised = Date.parse(/\d{4}-\d\d-\d\dT[\d:.]+Z/.exec(announcement.message)?.[0] ?? '');
+    const leastMs = areClocksRight ? confirmMs : -this.#clockErrorMs;
+    if (!(promised + leastMs <= this.#options.scheduler.now() + roundingMs)) return `which was to be later: ${announcement.message}`;
+    const uids = subjects.map(({ metadata }) => metadata.uid);
+    return isSure && !this.#history.isTold(uids, announcement.message) ? 'without an Event that says so' : undefined;
   }
 }
 
-const isConversation = (object: Conversation | Sandbox): object is Conversation => object.kind === conversations.kind;
-const replicasOf = (object: Conversation | Sandbox): number | undefined => (isConversation(object) ? undefined : object.spec.replicas);
-const isAnnounced = ({ status }: Conversation | Sandbox): boolean => status?.conditions?.some(({ type }) => type === 'Expiring') === true;
-
-/** What people ask for by annotations; notes of their own are no use. */
-const requestsIn = ({ metadata: { annotations = {} } }: Conversation | Sandbox) => [
-  annotations[resumeRequestedAnnotation],
-  annotations[runRequestedAnnotation],
-];
-
-/** The annotations speak for a sandbox alone. */
-const isRequest = (now: Conversation | Sandbox, before: Conversation | Sandbox): boolean =>
-  !isConversation(now) && JSON.stringify(requestsIn(now)) !== JSON.stringify(requestsIn(before));
-
-/** A person has written it, or its agent works. */
-function isUse(now: Conversation | Sandbox, before: Conversation | Sandbox): boolean {
-  if (isRequest(now, before)) return true;
-  if (isConversation(now)) return !isOver(now) || (!isDead(now) && JSON.stringify(now.spec) !== JSON.stringify(before.spec));
-  // To wait for room is no use beyond the request.
-  return now.status?.phase === 'RUNNING';
-}
-
-/** No message reaches an agent any more. */
-const isDead = ({ status }: Conversation): boolean => status?.start?.status === 'ERROR' || status?.sandboxStatus === 'MISSING';
-
-function isOver(conversation: Conversation): boolean {
-  if (isDead(conversation)) return true;
-  const { spec, status } = conversation;
-  const told = status?.messages?.told ?? 0;
-  if (status?.start?.status !== 'READY' || (spec.messages ?? []).some(({ number }) => number > told)) return false;
-  return ['finished', 'error', 'stuck'].includes(status.executionStatus ?? '');
-}
+/** How long before a deletion it is announced: a tenth of the time for which things are kept. */
+const leadOf = (keptMs: number): number => Math.max(retentionTimes.minLeadMs, keptMs / 10);

@@ -90,9 +90,10 @@ class Play {
     await this.#settle();
     if (this.#stage.world !== 'shared') return this.#beQuiet(quietMs);
     await this.#beQuiet(pauseMs);
-    const { exercise, duties } = this.#stage;
+    const { exercise, duties, retention } = this.#stage;
     duties.begin();
     exercise.start();
+    retention.startExercise();
     await this.#settle();
     await this.#beQuiet(quietMs);
   }
@@ -113,15 +114,18 @@ class Play {
     for (const operator of operators) scheduler.after(shape.between(0, 2_000), () => operator.start());
     people.start();
     if (withLetters) letters.start();
+    retention.start();
     if (traits.hints) hints.start();
     hangs?.start();
   }
 
   /** Until everything is mended, and the operators have had the time to learn what became of it. */
   async #beTroubled(): Promise<void> {
-    const { faults, verdicts, agentWatch, blows, knowledge, weather, trouble, busyMs, scheduler, operators, hangs } = this.#stage;
+    const { faults, retention, verdicts, agentWatch, blows, knowledge, weather, trouble, busyMs, scheduler, operators, hangs } =
+      this.#stage;
     if (faults === 'none') {
       verdicts.expectCalm();
+      retention.expectCalm();
       agentWatch.begin();
     } else {
       blows.start();
@@ -139,7 +143,9 @@ class Play {
     this.#watches = true;
     agentWatch.begin();
     hangs?.strike();
-    if (faults !== 'none') verdicts.expectCalm();
+    if (faults === 'none') return;
+    verdicts.expectCalm();
+    retention.expectCalm();
   }
 
   async #settle(): Promise<void> {
@@ -153,8 +159,8 @@ class Play {
   }
 
   get #isBusy(): boolean {
-    const { people, letters, exercise } = this.#stage;
-    return !people.done || !letters.done || exercise.busy;
+    const { people, letters, exercise, retention } = this.#stage;
+    return !people.done || !letters.done || exercise.busy || retention.busy;
   }
 
   async #run(untilMs: number): Promise<void> {

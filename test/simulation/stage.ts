@@ -104,7 +104,9 @@ export function stage({
     unknownMs: () => knowledge.unknownMs,
   });
   const wallClocks = () => operators.flatMap(({ machine }) => machine?.clock.now() ?? []);
-  const retention = new Retention({ cluster, scheduler, random: random.fork('retention'), isOperator, wallClocks, enabled: withRetention });
+  const retention = new Retention({
+    ...{ cluster, scheduler, random: random.fork('retention'), isOperator, wallClocks, enabled: withRetention, untilMs: busyMs },
+  });
   const { startDeadline } = traits;
   const verdicts = new Verdicts({ cluster, scheduler, isOperator, startDeadline, clocksAreRight: () => blows.clocksAreRight });
   const interruptedRuns = new InterruptedRunsCheck({ cluster, findings, holder: () => safety.holder });
@@ -195,6 +197,7 @@ export function stage({
       }),
       ...dutiesOfConversations({ cluster, scheduler, history, safety }),
       ...dutiesOfRules(cluster),
+      ...(blows.clocksAreRight ? retention.duties() : []),
     ],
   });
   const retryDelay = new RetryDelayCheck({

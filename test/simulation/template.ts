@@ -1,14 +1,14 @@
 import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import type { Random } from './random.ts';
-import type { Retention } from './retention.ts';
+import type { RetentionSettings } from './retention-history.ts';
 import type { Traits } from './world.ts';
 
 /** The template of every sandbox. */
 export const template = (
   limits: TimeLimits,
   { stuckAfterMs, startDeadline }: Pick<Traits, 'stuckAfterMs' | 'startDeadline'>,
-  retention: Retention['settings'],
+  retention: RetentionSettings | undefined,
 ) => ({
   apiVersion,
   kind: 'SandboxTemplate',

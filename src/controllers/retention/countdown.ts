@@ -100,9 +100,12 @@ export function countdownOfConversation({ conversation, sandbox, template, nowMs
   if (findCondition(status?.conditions, ConversationCondition.finished)?.status !== 'True') return undefined;
   if (sandbox !== undefined && isChanging(sandbox)) return undefined;
   const overMs = endMs(conversation);
-  // A resume and a pause both change the sandbox's admission.
+  // A resume and a pause both change the sandbox's admission, but for the pause of one that waits for room.
+  const pausedMs = Date.parse(sandbox?.status?.pausedAt ?? '');
   const sinceMs =
-    sandbox === undefined ? overMs : latest(overMs, transitionMs(sandbox, SandboxCondition.admitted), requestedMs(sandbox, nowMs));
+    sandbox === undefined
+      ? overMs
+      : latest(overMs, transitionMs(sandbox, SandboxCondition.admitted), pausedMs, requestedMs(sandbox, nowMs));
   const { ttlSecondsAfterFinished: seconds } = spec;
   const own: Countdown | undefined =
     seconds === undefined

@@ -166,7 +166,7 @@ export class RetentionReconciler {
   async #announce({ object, conversations: inIt }: Look, { announcement, atMs }: AnnounceStep, signal: AbortSignal): Promise<void> {
     // Before the condition, whose write may succeed although its answer is lost: no condition is stored without an Event.
     for (const about of inIt.length > 0 ? inIt : [object])
-      this.#options.events.record(about, { type: 'Normal', ...announcement, reason: 'Expiring' });
+      this.#options.events.record(about, { type: 'Normal', ...announcement, reason: 'Expiring', essential: true });
     const condition: Condition = {
       type: ConversationCondition.expiring,
       status: 'True',

@@ -83,6 +83,8 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const cutsAnew = stops && old.lastStop?.agentRuns !== (old.agentRuns ?? 0);
   const interrupted = cutsAnew ? [] : (progress.interrupted ?? old.interrupted ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
+  // Its owner takes back a resume that waited for room. What is still being stopped has its bound from when that began.
+  const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
   // A pod that is lost and comes back does not make its sandbox younger; a pause does, also one that no controller has seen.
   const activeSince = resumed ? undefined : old.activeSince;
   const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
@@ -114,7 +116,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(starting ? { startingSince: (sameReason ? old.startingSince : undefined) ?? now } : {}),
     ...(ready ? { activeSince: activeSince ?? now } : {}),
     ...(!ready && wanted && activeSince !== undefined ? { activeSince } : {}),
-    ...(wanted ? {} : { pausedAt: old.pausedAt ?? now }),
+    ...(wanted ? {} : { pausedAt: (pausedAgain ? undefined : old.pausedAt) ?? now }),
     ...(old.waitingSince === undefined ? {} : { waitingSince: old.waitingSince }),
     ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
     ...(old.automaticResumes === undefined ? {} : { automaticResumes: old.automaticResumes }),

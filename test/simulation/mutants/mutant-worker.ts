@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { SimulationOptions } from '../simulation.ts';
 import { mutateSource, type SourceMutation } from './mutated-source.ts';
 
-export interface MutantJob extends Pick<SimulationOptions, 'faults' | 'letters' | 'world'> {
+export interface MutantJob extends Pick<SimulationOptions, 'faults' | 'letters' | 'world' | 'retention'> {
   readonly mutation: SourceMutation;
   readonly firstSeed: number;
   readonly seeds: number;

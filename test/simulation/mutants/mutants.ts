@@ -1,7 +1,8 @@
 import { controllerMutants } from './controller-mutants.ts';
 import { conversationMutants } from './conversation-mutants.ts';
 import { quotaMutants } from './quota-mutants.ts';
+import { retentionMutants } from './retention-mutants.ts';
 import { sandboxMutants } from './sandbox-mutants.ts';
 
 /** Each mistake as a sentence. */
-export const mutants = { ...controllerMutants, ...sandboxMutants, ...conversationMutants, ...quotaMutants };
+export const mutants = { ...controllerMutants, ...sandboxMutants, ...conversationMutants, ...quotaMutants, ...retentionMutants };

@@ -63,6 +63,12 @@ describe('a conversation that is over', () => {
     expect(of(over(), { finished: '24h' }, paused('Idle', 2 * hourMs))).toEqual(['Finished', 2 * hourMs, 24 * hourMs]);
   });
 
+  it('is kept from when its sandbox was paused while it waited for room', () => {
+    const waiting = condition('Admitted', 'False', 'WaitingForQuota', later(0));
+    const sandbox = aSandbox({ replicas: 0, status: { conditions: [waiting], pausedAt: later(3 * hourMs), replicas: 0 } });
+    expect(of(over(), { finished: '24h' }, sandbox)).toEqual(['Finished', 3 * hourMs, 24 * hourMs]);
+  });
+
   it('is kept from when it was last used, also where nobody saw it work', () => {
     expect(of(over({ status: { lastActivityTime: later(hourMs) } }), { finished: '24h' })).toEqual(['Finished', hourMs, 24 * hourMs]);
     expect(of(over({ status: { messages: { told: 1, toldAt: later(hourMs) } } }), { finished: '24h' })).toEqual([

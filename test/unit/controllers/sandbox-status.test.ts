@@ -115,4 +115,12 @@ describe('the time since when a sandbox is active', () => {
   ])('%s', (_sentence, progress, generation, expected) => {
     expect(statusOf(active, progress, { generation }).activeSince).toBe(expected);
   });
+
+  it('is paused since its owner took back a resume that waited for room', () => {
+    const waiting: SandboxState = { ...ran, phase: 'STARTING', pausedAt: later(-60_000), replicas: 0 };
+    expect(statusOf(waiting, paused, { replicas: 0 }).pausedAt).toBe(noon);
+    // What is still being stopped has its bound from when that began.
+    expect(statusOf({ ...waiting, replicas: 1 }, paused, { replicas: 0 }).pausedAt).toBe(later(-60_000));
+    expect(statusOf({ ...waiting, phase: 'PAUSED' }, paused, { replicas: 0 }).pausedAt).toBe(later(-60_000));
+  });
 });

@@ -116,6 +116,15 @@ describe('EventRecorder', () => {
     expect(calls).toHaveLength(28);
   });
 
+  it('writes an event that has to be known also of an object that has had too many', async () => {
+    const { clock, recorder, stored } = aRecorder();
+    for (let count = 0; count < 40; count++) recorder.record(aThing(), { ...paused, message: `no. ${count}` });
+    recorder.record(aThing(), { ...paused, message: 'deleted soon', essential: true });
+    await clock.settle();
+    expect([...stored.values()].map(({ message }) => message)).toContain('deleted soon');
+    expect(stored.size).toBe(26);
+  });
+
   it('throws nothing and goes on when an event can not be written', async () => {
     const { clock, recorder, stored, faults, lines } = aRecorder();
     faults.push(new ApiError(403, { reason: 'Forbidden' }));
