@@ -19,11 +19,11 @@ const is = (type: string, reason: string) => ({ type, status: 'True' as const, r
 
 export const newKey = async (client: HttpKubeClient): Promise<string> => (await issueKey({ client, namespace, owner })).key;
 
-export const addTemplate = (client: HttpKubeClient) =>
+export const addTemplate = (client: HttpKubeClient, where = namespace) =>
   client.create(sandboxTemplates, {
     apiVersion,
     kind: 'SandboxTemplate',
-    metadata: { namespace, name: 'default' },
+    metadata: { namespace: where, name: 'default' },
     spec: {
       displayName: 'Default',
       podTemplate: { spec: { containers: [{ name: 'agent', image: 'agent:1' }] } },

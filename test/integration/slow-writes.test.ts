@@ -33,7 +33,7 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   const transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
   stack.defer(() => transport.close());
   const client = new HttpKubeClient({ transport });
-  await addTemplate(client);
+  await addTemplate(client, namespace);
   const initialMessage = { role: 'user' as const, content: [{ type: 'text' as const, text: 'Hello.' }], run: true };
   for (let index = 0; index < starts; index++)
     await client.create(conversations, {
