@@ -10,6 +10,8 @@ const config: Config = {
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.data/', '<rootDir>/.cache/'],
   testTimeout: 20_000,
   maxWorkers: 2,
+  // Modules of a test file, and simulated processes that were killed, are never freed: some gigabytes over all files.
+  workerIdleMemoryLimit: '1200MB',
   reporters: ['default', '<rootDir>/test/support/summary-reporter.ts'],
 };
 
