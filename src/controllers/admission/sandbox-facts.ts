@@ -43,7 +43,7 @@ export class SandboxFacts {
     return times.translate(uid, (steady) =>
       classify({
         sandbox,
-        conversations: this.conversationsOf(sandbox),
+        conversations: this.#conversationsOf(sandbox, makers),
         // The cache may be behind: what it does not show may be on its way.
         unknownStart: makers.includes(undefined),
         orphaned: makers.length > 0 && makers.every(isGone),
@@ -55,13 +55,17 @@ export class SandboxFacts {
   }
 
   /** Those of its owner that are in it, and those that it was made for, which may not know its name yet. */
-  conversationsOf({ metadata, spec }: Sandbox): readonly CachedConversation[] {
+  conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
+    return this.#conversationsOf(sandbox, this.#makersOf(sandbox.metadata));
+  }
+
+  #conversationsOf({ metadata, spec }: Sandbox, makers: readonly Maker[]): readonly CachedConversation[] {
     const { conversations } = this.#options.stores;
     const { namespace, name } = metadata;
     const found = new Map(
       conversations.byIndex(bySandbox, `${namespace}/${name}`).map((conversation) => [conversation.metadata.uid, conversation]),
     );
-    for (const made of this.#makersOf(metadata)) if (typeof made === 'object') found.set(made.metadata.uid, made);
+    for (const made of makers) if (typeof made === 'object') found.set(made.metadata.uid, made);
     return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
   }
 

@@ -194,10 +194,9 @@ const answerProblem =
     const { delayMs, isTooMuch } = isCounted
       ? limits.refused(owner, request.complete ? 0 : bodyBytesOf(request))
       : { delayMs: 0, isTooMuch: false };
-    if (isTooMuch) {
-      response.once('finish', () => {
-        if (!request.complete) request.socket.destroy();
-      });
+    if (isTooMuch && !request.complete) {
+      response.setHeader('connection', 'close');
+      response.once('finish', () => request.socket.destroy());
     }
     if (delayMs === 0) {
       send();

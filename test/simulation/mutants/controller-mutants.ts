@@ -9,42 +9,42 @@ export const controllerMutants = {
     rule: 'a failure after a success is retried soon',
     seed: 1,
   },
-  'the change of a claim wakes nobody': {
+  'the operator ignores changes of claims': {
     file: 'controllers/operator.ts',
     from: 'caches.claims.addHandler(onChange(owningSandbox)),',
     to: '',
     rule: 'a pod is made in time',
     seed: 11,
   },
-  'the change of a pod wakes nobody': {
+  'the operator ignores changes of pods': {
     file: 'controllers/operator.ts',
     from: 'caches.pods.addHandler(onChange(owningSandbox)),',
     to: '',
     rule: 'a pod is made in time',
     seed: 4,
   },
-  'the change of a template wakes nobody': {
+  'the operator ignores changes of templates': {
     file: 'controllers/operator.ts',
     from: 'template.enqueue(requestOf(object));',
     to: '',
     rule: 'a template is judged in time',
     seed: 1,
   },
-  'the change of a sandbox wakes nobody': {
+  'the sandbox controller ignores changes of sandboxes': {
     file: 'controllers/operator.ts',
     from: 'sandbox.enqueue(request);\n      for',
     to: 'for',
     rule: 'a pause ends in time',
     seed: 5,
   },
-  'the change of a sandbox wakes no conversation': {
+  'the conversation controller ignores changes of sandboxes': {
     file: 'controllers/operator.ts',
     from: '        conversation.enqueue(requestOf(user));\n    };\n    const admit',
     to: '        void user;\n    };\n    const admit',
     rule: 'everything settles',
     seed: 1,
   },
-  "the change of a conversation's spec wakes nobody": {
+  'the conversation controller ignores changes of the spec': {
     file: 'controllers/operator.ts',
     from: '  conversation.metadata.generation !== old.metadata.generation ||\n',
     to: '',

@@ -57,7 +57,7 @@ export const quotaMutants = {
     faults: 'none',
     seed: 3,
   },
-  'one more than needed is paused': {
+  'the quota pauses one sandbox more than necessary': {
     file: 'quota/group.ts',
     from: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit;',
     to: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit + 1;',
