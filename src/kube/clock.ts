@@ -30,7 +30,7 @@ export const systemClock: Clock = {
 };
 
 /** Resolves after `delayMs`; rejects with the signal's reason when it is aborted first. */
-export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+export function sleep(clock: Pick<Clock, 'after'>, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
       reject(signal.reason as Error);

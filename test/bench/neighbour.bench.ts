@@ -58,7 +58,7 @@ await client.create(conversationQuotas, {
   metadata: { namespace, name: 'default' },
   spec: {
     ...{ scope: 'Owner', limit: 10, onExceeded: 'PauseOldest', minActiveSeconds: 0, autoResume: 'All' },
-    ...{ maxConversations: stored + 5_000, maxStoredBytes: (stored + 500) * storedTextLength * 2, maxSandboxes: stored + 500 },
+    ...{ maxConversations: stored + 5_000, maxStoredBytes: (stored + 500) * storedTextLength * 2, maxSandboxes: stored + 5_000 },
   },
 });
 

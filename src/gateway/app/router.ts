@@ -112,27 +112,45 @@ function bodyBytesOf(request: Request): number {
   return length === undefined || encoding !== undefined ? maxBodyBytes : Math.min(Number(length), maxBodyBytes);
 }
 
-/** Reads the body once there is room for it. Until then the client's connection is not read. */
+/** Reads the body once there is room for it, and lets it wait until its owner may store that much. */
 const takeBody =
-  ({ bodies, limits, turns }: RouterOptions): RequestHandler =>
+  (options: RouterOptions): RequestHandler =>
   async (request, response, next) => {
-    const { owner, leave } = response.locals;
+    const { owner } = response.locals;
     if (hasBody(request) && owner !== undefined) {
       const gone = new AbortController();
       response.once('close', () => gone.abort());
-      const release = await bodies.wait({ owner }, { units: bodyBytesOf(request), signal: gone.signal });
-      response.locals.leave = () => {
-        release();
-        leave?.();
-      };
-      if (gone.signal.aborted) response.locals.leave();
-      const body = await readBody(request);
-      limits.written(owner, body.length);
-      turns.chargeStoredBytes(owner, body.length);
-      request.body = body;
+      try {
+        request.body = await bodyOf(owner, request, response, gone.signal, options);
+      } catch (error) {
+        // A client that has left while it waited needs no answer.
+        if (gone.signal.aborted) return;
+        throw error;
+      }
     }
     next();
   };
+
+/** Until the room for the body is free, the client's connection is not read. */
+async function bodyOf(
+  owner: string,
+  request: Request,
+  response: Response,
+  gone: AbortSignal,
+  { bodies, limits, turns }: RouterOptions,
+): Promise<Buffer> {
+  const { leave } = response.locals;
+  const release = await bodies.wait({ owner }, { units: bodyBytesOf(request), signal: gone });
+  response.locals.leave = () => {
+    release();
+    leave?.();
+  };
+  if (gone.aborted) response.locals.leave();
+  const body = await readBody(request);
+  limits.written(owner, body.length);
+  await turns.store(owner, body.length, gone);
+  return body;
+}
 
 const answer =
   (route: Route, { turns, currentOwner, waiting, limits, clientAddress, disclosures }: RouterOptions): RequestHandler =>

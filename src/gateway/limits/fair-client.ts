@@ -27,7 +27,7 @@ export interface FairClientOptions {
   readonly owner: () => string | undefined;
   /** Called before each call that an owner causes. Returns the size of the object that it is about, in bytes; 0 where that is not known. */
   readonly onCall: (owner: string, call: OwnersCall) => number;
-  readonly turns: Pick<Turns, 'run' | 'chargeBytes' | 'chargeStoredBytes'>;
+  readonly turns: Pick<Turns, 'run' | 'chargeBytes' | 'store'>;
   readonly clock: Clock;
   /** What differs from the defaults. */
   readonly limits?: Partial<FairClientLimits>;
@@ -163,15 +163,16 @@ export class FairClient implements KubeClient {
     if (owner === undefined) return call();
     const bytes = this.#onCall(owner, about);
     const units = Math.min(this.#perOwner, 1 + Math.floor(bytes / bytesPerPlace));
+    // What is created has come in a body, which counts already.
+    if (about.isWrite && about.name !== undefined) await this.#turns.store(owner, bytes, options?.signal);
     const release = await this.#shares.wait({ owner }, { units, signal: options?.signal });
     try {
       return await this.#turns.run(owner, call);
     } finally {
       release();
       this.#turns.chargeBytes(owner, smallAnswerBytes);
-      // The answer has the object again. What is created has come in a body, which counts already.
+      // The answer has the object again.
       if (!about.isWrite) this.#turns.chargeBytes(owner, 2 * bytes);
-      else if (about.name !== undefined) this.#turns.chargeStoredBytes(owner, bytes);
     }
   }
 }

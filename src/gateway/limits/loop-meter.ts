@@ -6,6 +6,10 @@ const ownersShare = 1 / 5;
 /** How much of that an owner may use at once, and how much more it may have used before; in milliseconds. */
 const burstMs = 50;
 const maxDebtMs = 200;
+/** Bytes that an owner may store in a millisecond, and the time whose bytes it may store at once: 4 MB. */
+const storedBytesPerMs = 256;
+const storingBurstMs = 16_000;
+const maxStoringWaitMs = 10_000;
 /** For how long an owner counts as using the event loop. */
 const activeMs = 1_000;
 const maxOwners = 10_000;
@@ -13,6 +17,8 @@ const maxOwners = 10_000;
 interface Level {
   leftMs: number;
   at: number;
+  /** Monotonic milliseconds at which all that the owner has stored was stored at the rate that it may store at. */
+  storedUntil: number;
 }
 
 /**
@@ -41,16 +47,39 @@ export class LoopMeter {
   /** Until the owner may use it again, in milliseconds. */
   waitMs(owner: string): number {
     const now = this.#clock.monotonic();
-    const otherAt = this.#last.owner === owner ? this.#otherAt : this.#last.at;
-    if (now - otherAt > activeMs) return 0;
+    if (this.#isAlone(owner, now)) return 0;
     const { leftMs } = this.#levelOf(owner, now);
     return leftMs > 0 ? 0 : Math.max(1, -leftMs / ownersShare);
+  }
+
+  /**
+   * Counts bytes that an owner wants to store. Returns the delay after which it may, in milliseconds; undefined where that is too long,
+   * and nothing is counted. The API server answers nobody else while it works on a large object, and sends it to every process that
+   * watches: the gateway's own time is the smaller part of the cost.
+   */
+  storingWaitMs(owner: string, bytes: number): number | undefined {
+    const now = this.#clock.monotonic();
+    const level = this.#levelOf(owner, now);
+    const begin = Math.max(now, level.storedUntil);
+    const debtMs = Math.max(0, begin - storingBurstMs - now);
+    if (this.#isAlone(owner, now)) {
+      level.storedUntil = Math.min(begin + bytes / storedBytesPerMs, now + storingBurstMs + maxStoringWaitMs);
+      return 0;
+    }
+    if (debtMs > maxStoringWaitMs) return undefined;
+    level.storedUntil = begin + bytes / storedBytesPerMs;
+    return debtMs;
+  }
+
+  #isAlone(owner: string, now: number): boolean {
+    const otherAt = this.#last.owner === owner ? this.#otherAt : this.#last.at;
+    return now - otherAt > activeMs;
   }
 
   #levelOf(owner: string, now: number): Level {
     const known = this.#levels.get(owner);
     if (known === undefined) {
-      const level = { leftMs: burstMs, at: now };
+      const level = { leftMs: burstMs, at: now, storedUntil: now };
       this.#levels.set(owner, level);
       return level;
     }

@@ -1,5 +1,6 @@
-import type { Clock, Timer } from '../../kube/clock.ts';
+import { sleep, type Clock, type Timer } from '../../kube/clock.ts';
 import { LoopMeter } from './loop-meter.ts';
+import { shareProblem } from './share-problem.ts';
 
 export interface TurnsOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'after'>;
@@ -14,8 +15,6 @@ const minCostMs = 0.2;
 const mebibyte = 1_048_576;
 /** What a mebibyte costs beside what is measured, with the garbage collection that follows. */
 const msPerMebibyte = 16;
-/** The same for what is stored: the API server works on it, sends it to every process that watches, and answers nobody else meanwhile. */
-const msPerStoredMebibyte = 120;
 
 interface Account {
   readonly owner: string;
@@ -72,9 +71,15 @@ export class Turns {
     this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
   }
 
-  /** Counts bytes that an owner stores. */
-  chargeStoredBytes(owner: string, bytes: number): void {
-    this.#charge(owner, (bytes / mebibyte) * msPerStoredMebibyte);
+  /**
+   * Counts bytes that an owner stores, and waits until it may. While other owners are there, an owner stores no more than a bound.
+   * Rejects with `share-exceeded` where that would take too long, and with the signal's reason.
+   */
+  async store(owner: string, bytes: number, signal?: AbortSignal): Promise<void> {
+    const waitMs = this.#meter.storingWaitMs(owner, bytes);
+    if (waitMs === undefined) throw shareProblem('owner', 'large writes');
+    this.chargeBytes(owner, bytes);
+    if (waitMs > 0) await sleep(this.#clock, waitMs, signal);
   }
 
   /** Does the work at once all the same, and counts it. */
