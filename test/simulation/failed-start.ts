@@ -1,12 +1,13 @@
-import { startStatusOf } from '../../src/resources/conversation.ts';
+import { startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import type { Sandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';
 
 /** Nothing can run any more in a sandbox that was made for a conversation, when the starts of all that are in it have failed. */
 export function isFailedStart({ conversations }: Pick<Cluster, 'conversations'>, { metadata }: Sandbox): boolean {
-  const { name, ownerReferences } = metadata;
-  const inIt = conversations.filter(
-    ({ metadata: { uid }, status }) => status?.sandboxName === name || ownerReferences?.some((owner) => owner.uid === uid) === true,
-  );
+  const { name, uid, ownerReferences } = metadata;
+  // An earlier sandbox may have had the same name.
+  const isOf = ({ status }: Conversation) => (status?.sandboxUID === undefined ? status?.sandboxName === name : status.sandboxUID === uid);
+  const isMaker = ({ metadata }: Conversation) => ownerReferences?.some((owner) => owner.uid === metadata.uid) === true;
+  const inIt = conversations.filter((conversation) => isOf(conversation) || isMaker(conversation));
   return ownerReferences !== undefined && inIt.length > 0 && inIt.every((conversation) => startStatusOf(conversation) === 'ERROR');
 }
