@@ -13,7 +13,7 @@ export interface EventDetails {
   readonly reason: string;
   /** For people; safe to show to whoever may read events in the namespace. */
   readonly message: string;
-  /** Written however many there have been about the object: for what somebody is promised to hear of, and what is rare. Default false. */
+  /** Counts apart from the other events about the object, so that these leave room for it: for what users rely on. Default false. */
   readonly essential?: boolean;
 }
 
@@ -70,7 +70,7 @@ export class EventRecorder {
   record(object: KubeObject, { type, reason, message, essential = false }: EventDetails): void {
     const { clock, logger } = this.#options;
     const { uid, name, namespace } = object.metadata;
-    if (this.#closed || this.#waiting.size >= maxBuffered || (!this.#takeToken(uid) && !essential)) {
+    if (this.#closed || this.#waiting.size >= maxBuffered || !this.#takeToken(essential ? `${uid}/essential` : uid)) {
       logger.debug('Event is dropped', { reason, kind: object.kind, namespace, name });
       return;
     }
@@ -165,12 +165,12 @@ export class EventRecorder {
     };
   }
 
-  #takeToken(uid: string): boolean {
+  #takeToken(key: string): boolean {
     const now = this.#options.clock.monotonic();
-    const before = this.#tokens.get(uid) ?? { left: burst, at: now };
+    const before = this.#tokens.get(key) ?? { left: burst, at: now };
     const left = Math.min(burst, before.left + (now - before.at) / refillMs);
     const taken = left >= 1;
-    this.#tokens.set(uid, { left: taken ? left - 1 : left, at: now });
+    this.#tokens.set(key, { left: taken ? left - 1 : left, at: now });
     return taken;
   }
 }

@@ -125,6 +125,19 @@ describe('EventRecorder', () => {
     expect(stored.size).toBe(26);
   });
 
+  it('writes of one object no more than 25 events at once that have to be known, and one more every five minutes', async () => {
+    const { clock, recorder, stored } = aRecorder();
+    const record = (message: string) => recorder.record(aThing(), { ...paused, message, essential: true });
+    for (let count = 0; count < 40; count++) record(`no. ${count}`);
+    await clock.settle();
+    expect(stored.size).toBe(25);
+    await clock.advance(300_000);
+    record('one more');
+    record('too many again');
+    await clock.settle();
+    expect([...stored.values()].slice(25).map(({ message }) => message)).toEqual(['one more']);
+  });
+
   it('throws nothing and goes on when an event can not be written', async () => {
     const { clock, recorder, stored, faults, lines } = aRecorder();
     faults.push(new ApiError(403, { reason: 'Forbidden' }));
