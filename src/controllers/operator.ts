@@ -28,7 +28,7 @@ import { RetentionReconciler, type RetentionTimes } from './retention/reconcile.
 import { PodCreations } from './sandbox/pod-creations.ts';
 import { SandboxReconciler } from './sandbox/reconcile.ts';
 import { TemplateReconciler } from './template/reconcile.ts';
-import { maxPerOwner, ownerShare, workers } from './workers.ts';
+import { maxPerOwner, objectShare, ownerShare, workers } from './workers.ts';
 
 export interface OperatorOptions {
   readonly client: KubeClient;
@@ -112,7 +112,7 @@ export class Operator {
   constructor(options: OperatorOptions) {
     this.#options = options;
     const { client, caches, clock, random, logger, agent, keys, gitHosts, metrics } = options;
-    this.#events = new EventRecorder({ client, component: 'conversation-operator', clock, random, logger });
+    this.#events = new EventRecorder({ client, component: 'conversation-operator', clock, random, logger, shareOf: objectShare });
     const events = this.#events;
     const stores = {
       conversations: caches.conversations.store,

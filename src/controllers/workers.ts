@@ -1,3 +1,5 @@
+import type { KubeObject } from '../resources/object.ts';
+
 /**
  * Reconciles at once, by controller. Those of conversations and sandboxes call agents, which may take their time, so there are many:
  * calls to the API server are bounded by its client, and calls to agents by lanes of their own.
@@ -20,3 +22,7 @@ export const maxPerOwner = (name: 'conversation' | 'status' | 'sandbox'): number
 export const ownerShare = (
   object: { readonly metadata: { readonly namespace: string }; readonly spec: { readonly owner: string } } | undefined,
 ): string => (object === undefined ? '' : `${object.metadata.namespace}/${object.spec.owner}`);
+
+/** The share of an object of any kind: objects that no owner has share one within their namespace. */
+export const objectShare = ({ metadata: { namespace = '' }, spec }: KubeObject & { readonly spec?: { readonly owner?: string } }): string =>
+  `${namespace}/${spec?.owner ?? ''}`;

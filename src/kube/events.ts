@@ -6,6 +6,7 @@ import type { Clock } from './clock.ts';
 import { isNotFound } from './errors.ts';
 import { Fifo } from './fifo.ts';
 import { LruMap } from './lru-map.ts';
+import { Shares, type Release } from './shares.ts';
 
 export interface EventDetails {
   readonly type: 'Normal' | 'Warning';
@@ -24,11 +25,14 @@ export interface EventRecorderOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
+  /** Whose share of the buffer an Event about the object takes. Default: all Events share one buffer. */
+  readonly shareOf?: (object: KubeObject) => string;
 }
 
 interface Recorded extends EventDetails {
   readonly object: Pick<KubeObject, 'apiVersion' | 'kind' | 'metadata'>;
   readonly at: number;
+  readonly release: Release;
 }
 
 interface Written {
@@ -42,7 +46,9 @@ interface Tokens {
   readonly at: number;
 }
 
+/** Maximum Events that wait to be written: of all shares, and of one. */
 const maxBuffered = 1000;
+const maxBufferedPerShare = 250;
 /** Of objects and of distinct events, so many are remembered. */
 const maxRemembered = 4096;
 const maxMessageLength = 1024;
@@ -57,6 +63,7 @@ const refillMs = 300_000;
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #waiting = new Fifo<Recorded>();
+  readonly #buffer: Shares;
   readonly #written = new LruMap<string, Written>(maxRemembered);
   readonly #tokens = new LruMap<string, Tokens>(maxRemembered);
   readonly #abort = new AbortController();
@@ -65,12 +72,18 @@ export class EventRecorder {
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
+    this.#buffer = new Shares({
+      total: maxBuffered,
+      perOwner: options.shareOf === undefined ? maxBuffered : maxBufferedPerShare,
+      refuse: () => new Error('the buffer of events is full'),
+    });
   }
 
   record(object: KubeObject, { type, reason, message, essential = false }: EventDetails): void {
-    const { clock, logger } = this.#options;
+    const { clock, logger, shareOf } = this.#options;
     const { uid, name, namespace } = object.metadata;
-    if (this.#closed || this.#waiting.size >= maxBuffered || !this.#takeToken(essential ? `${uid}/essential` : uid)) {
+    const holder = { owner: shareOf?.(object) ?? '' };
+    if (this.#closed || !this.#buffer.hasRoom(holder) || !this.#takeToken(essential ? `${uid}/essential` : uid)) {
       logger.debug('Event is dropped', { reason, kind: object.kind, namespace, name });
       return;
     }
@@ -81,6 +94,7 @@ export class EventRecorder {
       reason,
       message: message.slice(0, maxMessageLength),
       at: clock.now(),
+      release: this.#buffer.take(holder),
     });
     this.#writing ??= this.#writeAll();
   }
@@ -108,6 +122,8 @@ export class EventRecorder {
       } catch (error) {
         const { reason, object } = event;
         this.#options.logger.debug('Event was not written', { reason, kind: object.kind, name: object.metadata.name, error });
+      } finally {
+        event.release();
       }
     }
     this.#writing = undefined;

@@ -1,13 +1,13 @@
 import type { KubeClient } from '../../../src/kube/client.ts';
 import { ApiError } from '../../../src/kube/errors.ts';
-import { EventRecorder } from '../../../src/kube/events.ts';
+import { EventRecorder, type EventRecorderOptions } from '../../../src/kube/events.ts';
 import type { KubeEvent } from '../../../src/resources/core.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aThing } from './things.ts';
 
 /** Keeps Events as an API server does; `delayMs` is how long a call takes. */
-function aRecorder({ delayMs = 0 } = {}) {
+function aRecorder({ delayMs = 0, ...options }: { delayMs?: number } & Partial<EventRecorderOptions> = {}) {
   const clock = new VirtualClock();
   const { logger, lines } = recordingLogger();
   const stored = new Map<string, KubeEvent>();
@@ -39,7 +39,7 @@ function aRecorder({ delayMs = 0 } = {}) {
     },
   } as unknown as KubeClient;
   let drawn = 0;
-  const recorder = new EventRecorder({ client, component: 'test', clock, random: () => ++drawn / 1000, logger });
+  const recorder = new EventRecorder({ client, component: 'test', clock, random: () => ++drawn / 1000, logger, ...options });
   return { clock, recorder, stored, calls, faults, lines };
 }
 
@@ -156,6 +156,19 @@ describe('EventRecorder', () => {
       written: 1000,
       dropped: 100,
     });
+  });
+
+  it('drops what is more than one share of its buffer holds, and keeps room for the others', async () => {
+    const { clock, recorder, calls, stored } = aRecorder({ shareOf: ({ metadata }) => metadata.name.split('-')[0] ?? '' });
+    for (let count = 0; count < 900; count++) recorder.record(aThing({ name: `many-${count}` }), paused);
+    recorder.record(aThing({ name: 'one-1' }), paused);
+    await clock.settle();
+    expect(calls.length).toBe(251);
+    expect([...stored.values()].some(({ involvedObject }) => involvedObject.name === 'one-1')).toBe(true);
+    // What was written has given its room back.
+    for (let count = 0; count < 900; count++) recorder.record(aThing({ name: `more-${count}` }), paused);
+    await clock.settle();
+    expect(calls.length).toBe(501);
   });
 
   it('writes what waits before it is closed, but not for longer than it may take', async () => {
