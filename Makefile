@@ -66,11 +66,11 @@ cluster-down: ## Stop it and remove what it left
 clean: ## Remove what was built and installed; .data stays
 	rm -rf dist node_modules .cache coverage artifacts
 
-$(installed): package.json package-lock.json .npmrc
+$(installed): package.json package-lock.json .npmrc $(wildcard packages/*/package.json)
 	@# Not `npm ci`: it refuses a lock file that lacks optional packages of other platforms, which a mirror may not carry.
 	npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(built): $(installed) tsconfig.json $(shell find src -name '*.ts')
+$(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts')
 	npm run --silent build
 	@touch $@

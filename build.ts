@@ -1,5 +1,6 @@
 import { cpSync, rmSync } from 'node:fs';
-import { build, type Plugin } from 'esbuild';
+import { relative } from 'node:path';
+import { build, type BuildOptions, type Plugin } from 'esbuild';
 
 /**
  * The client library's modules only define things, but don't say so, and a bundler has to keep what might do more: 5 MB of models of
@@ -19,15 +20,13 @@ const leanClientLibrary: Plugin = {
 
 const outdir = process.argv[2] ?? 'dist';
 rmSync(outdir, { recursive: true, force: true });
-await build({
-  entryPoints: { main: 'src/main.ts', 'reference-agent': 'src/agent/reference/main.ts' },
+const common: BuildOptions = {
   outdir,
   bundle: true,
   platform: 'node',
   target: 'node24',
   format: 'esm',
   splitting: true,
-  chunkNames: 'chunks/[name]-[hash]',
   // Names stay, so that stacks and logs can be read.
   minifyWhitespace: true,
   minifySyntax: true,
@@ -37,6 +36,24 @@ await build({
   plugins: [leanClientLibrary],
   // Some dependencies are CommonJS and ask for Node's own modules.
   banner: { js: "import{createRequire as makeRequire}from'node:module';const require=makeRequire(import.meta.url);" },
+};
+// The container image of the operator and the gateway has `main.js` and `chunks`, that of the reference agent the files of its name.
+const { metafile } = await build({
+  ...common,
+  entryPoints: { main: 'src/main.ts', up: 'src/commands/up.ts' },
+  chunkNames: 'chunks/[name]-[hash]',
+  metafile: true,
 });
+await build({
+  ...common,
+  entryPoints: { 'reference-agent': 'packages/reference-agent/src/main.ts' },
+  chunkNames: 'reference-agent/[name]-[hash]',
+});
+const notInImage = /^packages\/(local-cluster|reference-agent)\//;
+for (const [output, { inputs }] of Object.entries(metafile.outputs)) {
+  const input = Object.keys(inputs).find((name) => notInImage.test(name));
+  if (input !== undefined && relative(outdir, output) !== 'up.js')
+    throw new Error(`${output} has ${input}, which does not belong into the container image`);
+}
 // What `up` installs the OpenHands agent by.
 cpSync('images/openhands-constraints.txt', `${outdir}/openhands-constraints.txt`);

@@ -1,24 +1,34 @@
 import eslint from '@eslint/js';
-import { importX } from 'eslint-plugin-import-x';
+import { createNodeResolver, importX } from 'eslint-plugin-import-x';
 import tseslint from 'typescript-eslint';
 
-// The floors of docs/architecture.md: imports only run down, and the wings of one floor do not know each other.
+// The floors of docs/architecture.md: imports only run down, and the rooms of one floor do not know each other.
 const floors = [
   ['src/main.ts'],
   ['src/commands'],
-  ['src/gateway', 'src/controllers', 'src/embedded'],
-  ['src/kube'],
+  ['src/gateway', 'src/controllers', 'packages/local-cluster', 'packages/reference-agent'],
   ['src/resources', 'src/quota', 'src/agent', 'src/observability', 'src/config'],
+  ['packages/kube'],
 ];
-const zones = floors
-  .flatMap((wings, floor) =>
-    wings.map((wing) => ({
-      target: `./${wing}`,
-      from: [...floors.slice(0, floor).flat(), ...(floor === 2 ? wings.filter((other) => other !== wing) : [])].map((path) => `./${path}`),
-      message: 'imports only run down (docs/architecture.md, "Five floors")',
-    })),
-  )
-  .filter(({ from }) => from.length > 0);
+// The packages know nothing of the product. Apart from the local cluster and its agent, they are one floor below it.
+const product = floors.flat().filter((room) => room.startsWith('src/'));
+const zones = floors.flatMap((rooms, floor) =>
+  rooms.map((room) => ({
+    target: `./${room}`,
+    from: [
+      ...new Set([
+        ...floors.slice(0, floor).flat(),
+        ...(floor === 2 ? rooms.filter((other) => other !== room) : []),
+        ...(room.startsWith('packages/') ? product : []),
+      ]),
+    ].map((path) => `./${path}`),
+    message: 'imports only run down (docs/architecture.md, "Rooms")',
+  })),
+);
+const throughDoors = {
+  group: ['**/packages/**'],
+  message: 'a package is imported by its name, through what its package.json exports',
+};
 
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', '.data/', '.cache/', 'artifacts/'] },
@@ -31,12 +41,12 @@ export default tseslint.config(
     plugins: { 'import-x': importX },
     settings: {
       'import-x/parsers': { '@typescript-eslint/parser': ['.ts'] },
-      'import-x/resolver': { node: { extensions: ['.ts', '.js'] } },
+      'import-x/resolver-next': [createNodeResolver({ extensions: ['.ts', '.js'] })],
     },
     rules: {
       '@typescript-eslint/no-unused-vars': ['error', { ignoreRestSiblings: true, varsIgnorePattern: '^_' }],
       'import-x/no-cycle': ['error', { ignoreExternal: true }],
-      'import-x/no-restricted-paths': ['error', { zones }],
+      'import-x/no-restricted-paths': ['error', { zones: zones.filter(({ from }) => from.length > 0) }],
       'import-x/no-default-export': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
       '@typescript-eslint/consistent-type-imports': 'error',
@@ -44,6 +54,7 @@ export default tseslint.config(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
     },
   },
+  { files: ['src/**', 'packages/**'], rules: { 'no-restricted-imports': ['error', { patterns: [throughDoors] }] } },
   {
     files: ['eslint.config.js', '**/jest.config.ts', 'test/support/*-reporter.ts', 'test/e2e/support/{setup,teardown,sequencer}.ts'],
     rules: { 'import-x/no-default-export': 'off' },

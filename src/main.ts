@@ -16,12 +16,22 @@ const explained = (error: unknown): string | undefined => {
   return error instanceof Error && known.includes(error.name) ? error.message : undefined;
 };
 
+/** The local cluster is a program file of its own, which the container image does not have. */
+async function localCluster() {
+  try {
+    return await import('./commands/up.ts');
+  } catch (error) {
+    if (!(error instanceof Error) || !('code' in error) || error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    throw new CommandError('the container image has no local cluster: run `make run` in a checkout of the repository', { cause: error });
+  }
+}
+
 const program = new Command('conversation-operator').description(description).showHelpAfterError();
 
 program
   .command('up')
   .description('everything in one process on this machine, with an embedded control plane (PORT, DATA_DIR, LOG_LEVEL)')
-  .action(async () => (await import('./commands/up.ts')).up({ version, programFolder: import.meta.dirname }));
+  .action(async () => (await localCluster()).up({ version, programFolder: import.meta.dirname }));
 
 program
   .command('operator')

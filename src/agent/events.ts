@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { dashedUuid, parseUuid } from '../resources/ids.ts';
+import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
 import type { AgentEndpoint } from './agent.ts';
 import { AgentError } from './errors.ts';
 import { AgentHttp } from './http.ts';

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { dashedUuid, parseUuid } from '../resources/ids.ts';
+import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
 import type { AgentCallOptions, AgentEndpoint } from './agent.ts';
 import { Deadline } from './deadline.ts';
 import { AgentError } from './errors.ts';

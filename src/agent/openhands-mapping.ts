@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { executionStatuses, maxTitleLength, type ExecutionStatus } from '../resources/conversation.ts';
-import { dashedUuid, parseUuid } from '../resources/ids.ts';
+import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
 import type { ConfirmationPolicy } from '../resources/agent-settings.ts';
 import type {
   AgentCommandResult,

@@ -1,5 +1,5 @@
 import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
-import type { Logger } from '../observability/logger.ts';
+import type { Logger } from '@conversation-operator/kube/logger';
 import { CredentialFiles, secretLineOf } from './credential-files.ts';
 
 /** The API keys of models from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner instead. */

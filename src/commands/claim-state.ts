@@ -1,6 +1,6 @@
 import { conversationAnnotation, retainedLabel } from '../controllers/sandbox/claim.ts';
-import type { PersistentVolumeClaim, Pod } from '../resources/core.ts';
-import { isOwnedBy } from '../resources/object.ts';
+import type { PersistentVolumeClaim, Pod } from '@conversation-operator/kube/core';
+import { isOwnedBy } from '@conversation-operator/kube/object';
 import { ownerAnnotation, type Sandbox } from '../resources/sandbox.ts';
 
 export type ClaimState =

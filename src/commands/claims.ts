@@ -1,7 +1,7 @@
-import { humanDuration } from '../embedded/output/human-duration.ts';
-import type { KubeClient } from '../kube/client.ts';
-import { isConflict, isNotFound } from '../kube/errors.ts';
-import { persistentVolumeClaims, pods } from '../resources/core.ts';
+import { humanDuration } from '@conversation-operator/kube/human-duration';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { managedBy, sandboxes } from '../resources/sandbox.ts';
 import { isPrunable, listed, type ListedClaim } from './claim-state.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';

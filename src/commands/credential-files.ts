@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '../observability/logger.ts';
+import type { Logger } from '@conversation-operator/kube/logger';
 import { CommandError, systemCodeOf } from './command-error.ts';
 
 const maxLength = 8192;

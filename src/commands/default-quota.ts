@@ -1,6 +1,6 @@
 import { conversationQuotas, type ConversationQuota } from '../resources/conversation-quota.ts';
 import { apiVersion } from '../resources/group.ts';
-import type { NewObject } from '../resources/object.ts';
+import type { NewObject } from '@conversation-operator/kube/object';
 
 /** The quota that an installation starts with; afterwards it belongs to whoever edits it. */
 export const defaultQuota = (namespace: string): NewObject<ConversationQuota> => ({

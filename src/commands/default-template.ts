@@ -1,4 +1,4 @@
-import type { NewObject } from '../resources/object.ts';
+import type { NewObject } from '@conversation-operator/kube/object';
 import { apiVersion } from '../resources/group.ts';
 import { defaultTemplateName, sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 

@@ -1,6 +1,6 @@
-import type { KubeClient } from '../kube/client.ts';
-import { isAlreadyExists } from '../kube/errors.ts';
-import type { KubeObject, NewObject, ResourceDefinition } from '../resources/object.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isAlreadyExists } from '@conversation-operator/kube/errors';
+import type { KubeObject, NewObject, ResourceDefinition } from '@conversation-operator/kube/object';
 
 /** Only where there is none of its name: afterwards it belongs to whoever edits it. */
 export async function ensure<T extends KubeObject>(

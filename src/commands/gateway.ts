@@ -4,7 +4,7 @@ import { HintSender } from '../gateway/agent-side/hint-sender.ts';
 import { webhooks } from '../gateway/agent-side/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches } from '../gateway/lookup/cache.ts';
-import { loadConnection } from '../kube/kubeconfig.ts';
+import { loadConnection } from '@conversation-operator/kube/kubeconfig';
 import { startTelemetryServer } from '../observability/telemetry-server.ts';
 import { gatewaySettings } from './gateway-settings.ts';
 import { clonePart, gitCredentials, gitDirectory } from './git-directory.ts';

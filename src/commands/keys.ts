@@ -1,5 +1,5 @@
 import { issueKey } from '../gateway/auth/issue-key.ts';
-import { isNotFound } from '../kube/errors.ts';
+import { isNotFound } from '@conversation-operator/kube/errors';
 import { apiKeyRoles, apiKeys } from '../resources/api-key.ts';
 import { withClient, type ClusterOptions } from './cluster-client.ts';
 import { CommandError } from './command-error.ts';

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { UpConfig } from '../config/up.ts';
-import type { ImageProgram } from '../embedded/process-node/options.ts';
-import type { KubeClient } from '../kube/client.ts';
+import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { defaultTemplateName, sandboxTemplates } from '../resources/sandbox-template.ts';
 import { CommandError } from './command-error.ts';
 import type { DataFolder } from './data-folder.ts';
@@ -44,7 +44,7 @@ function fileOf(programFolder: string, paths: readonly string[], what: string): 
 }
 
 function referenceAgent(programFolder: string): Readonly<Record<string, ImageProgram>> {
-  const program = fileOf(programFolder, ['reference-agent.js', 'agent/reference/main.ts'], 'the reference agent');
+  const program = fileOf(programFolder, ['reference-agent.js', '../packages/reference-agent/src/main.ts'], 'the reference agent');
   return { [referenceAgentImage]: { command: [process.execPath, program] } };
 }
 

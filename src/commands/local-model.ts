@@ -1,6 +1,6 @@
 import type { AgentCredentials } from '../agent/credentials.ts';
 import type { UpConfig } from '../config/up.ts';
-import type { KubeClient } from '../kube/client.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { sandboxTemplates } from '../resources/sandbox-template.ts';
 import { secretLineOf } from './credential-files.ts';
 import { namesProvider } from '../resources/allowed-models.ts';

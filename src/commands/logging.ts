@@ -1,4 +1,5 @@
-import { createLogger, type Logger, type LogLevel } from '../observability/logger.ts';
+import { createLogger } from '../observability/logger.ts';
+import type { Logger, LogLevel } from '@conversation-operator/kube/logger';
 
 /** Pretty on a terminal, JSON elsewhere, unless the settings say. */
 export const loggerOf = (config: { readonly LOG_LEVEL: LogLevel; readonly LOG_FORMAT?: 'json' | 'pretty' | undefined }): Logger =>

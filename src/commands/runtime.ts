@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { systemClock, type Clock } from '../kube/clock.ts';
-import { HttpKubeClient } from '../kube/http-client.ts';
-import { Transport, type Connection, type TransportOptions } from '../kube/transport.ts';
+import { systemClock, type Clock } from '@conversation-operator/kube/clock';
+import { HttpKubeClient } from '@conversation-operator/kube/http-client';
+import { Transport, type Connection, type TransportOptions } from '@conversation-operator/kube/transport';
 import { collectProcessMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
-import type { Logger } from '../observability/logger.ts';
+import type { Logger } from '@conversation-operator/kube/logger';
 
 /** What every long-running command is made of. */
 export interface Runtime {

@@ -1,4 +1,4 @@
-import type { Clock } from '../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 
 /** A signal that is aborted when the given one is, or after so long. `cancel` has to be called when it is not needed any more. */
 export function abortedAfter(

@@ -1,8 +1,8 @@
 import type { AgentHint } from '../agent/hints.ts';
-import type { Clock } from '../kube/clock.ts';
-import type { Request } from '../kube/controller.ts';
-import { LruMap } from '../kube/lru-map.ts';
-import type { Store } from '../kube/store.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Request } from '@conversation-operator/kube/controller';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Store } from '@conversation-operator/kube/store';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import type { Sandbox } from '../resources/sandbox.ts';
 import { byAgentId, bySandbox } from './caches.ts';

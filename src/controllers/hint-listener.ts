@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { hintsPath, hintsSchema, maxHintsBytes, type AgentHint } from '../agent/hints.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
-import type { Logger } from '../observability/logger.ts';
+import type { Logger } from '@conversation-operator/kube/logger';
 
 export interface HintListenerOptions {
   readonly host: string;

@@ -1,4 +1,4 @@
-import type { Result } from '../kube/controller.ts';
+import type { Result } from '@conversation-operator/kube/controller';
 
 /**
  * Lets one of several controllers work on an object at a time. A cache says which of them an object belongs to, and it may be behind, so

@@ -1,8 +1,8 @@
 import { AgentError } from '../agent/errors.ts';
-import { backoffDelayMs } from '../kube/backoff.ts';
-import type { Clock } from '../kube/clock.ts';
-import { LruMap } from '../kube/lru-map.ts';
-import { Shares, type Holder, type Release } from '../kube/shares.ts';
+import { backoffDelayMs } from '@conversation-operator/kube/backoff';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import { Shares, type Holder, type Release } from '@conversation-operator/kube/shares';
 import { abortedAfter } from './aborted-after.ts';
 
 export interface PollLaneOptions {

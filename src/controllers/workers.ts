@@ -1,4 +1,4 @@
-import type { KubeObject } from '../resources/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 
 /**
  * Reconciles at once, by controller. Those of conversations and sandboxes call agents, which may take their time, so there are many:

@@ -1,7 +1,7 @@
 import type { SandboxKeys } from '../agent/keys.ts';
-import type { KubeClient } from '../kube/client.ts';
-import type { Clock } from '../kube/clock.ts';
-import type { Logger } from '../observability/logger.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ClientTimeouts } from './app/client-timeouts.ts';
 import type { CorsOrigins } from './app/cors.ts';

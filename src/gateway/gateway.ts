@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import express from 'express';
 import { AgentEvents } from '../agent/events.ts';
-import { sleep } from '../kube/clock.ts';
+import { sleep } from '@conversation-operator/kube/clock';
 import { defaultTimeouts, limitRequestTime } from './app/client-timeouts.ts';
 import { CurrentOwner } from './app/current-owner.ts';
 import { cors } from './app/cors.ts';

@@ -1,7 +1,7 @@
 import { cachedMetadata } from './cached-metadata.ts';
-import type { PersistentVolumeClaim } from './core.ts';
+import type { PersistentVolumeClaim } from '@conversation-operator/kube/core';
 import type { Interner } from './interner.ts';
-import type { CachedMetadata, KubeObject } from './object.ts';
+import type { CachedMetadata, KubeObject } from '@conversation-operator/kube/object';
 
 /** A claim as caches hold it. */
 export interface CachedClaim extends Omit<KubeObject, 'metadata'> {

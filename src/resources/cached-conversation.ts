@@ -11,7 +11,7 @@ import { firstWords, maxReadLength } from './first-words.ts';
 import type { CustomObject } from './group.ts';
 import { cachedMetadata } from './cached-metadata.ts';
 import { Interner } from './interner.ts';
-import type { CachedMetadata } from './object.ts';
+import type { CachedMetadata } from '@conversation-operator/kube/object';
 import { storedBytesOf } from './stored-size.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { group } from './group.ts';
 import type { Interner } from './interner.ts';
-import type { ObjectMeta } from './object.ts';
+import type { ObjectMeta } from '@conversation-operator/kube/object';
 
 const ownPrefix = `${group}/`;
 /** Maximum characters of a value that caches keep; every value that is written here is shorter. */

@@ -1,7 +1,7 @@
 import { cachedMetadata } from './cached-metadata.ts';
-import type { Container, Pod } from './core.ts';
+import type { Container, Pod } from '@conversation-operator/kube/core';
 import type { Interner } from './interner.ts';
-import type { CachedMetadata, KubeObject } from './object.ts';
+import type { CachedMetadata, KubeObject } from '@conversation-operator/kube/object';
 
 type PodSpec = NonNullable<Pod['spec']>;
 

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { apiVersionOf, type CachedMetadata, type KubeObject, type ResourceDefinition } from './object.ts';
+import { apiVersionOf, type CachedMetadata, type KubeObject, type ResourceDefinition } from '@conversation-operator/kube/object';
 import { shapeOf } from './shape.ts';
 
 export const group = 'conversation-operator.dev';

@@ -3,7 +3,7 @@ import type { V1PodTemplateSpec } from '@kubernetes/client-node';
 import { agentKinds, confirmationPolicy, credentialName, modelBaseUrl, modelPatterns, toolNames } from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
-import type { Wire } from './object.ts';
+import type { Wire } from '@conversation-operator/kube/object';
 import { validations } from './schema.ts';
 
 /** A Go duration of the kind that people write by hand: 90s, 20m, 1h30m. */

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../../src/kube/clock.ts';
-import { loadConnection } from '../../src/kube/kubeconfig.ts';
-import { HttpKubeClient } from '../../src/kube/http-client.ts';
-import { Transport, type Connection } from '../../src/kube/transport.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
-import { namespaces } from '../../src/resources/core.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { Transport, type Connection } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { namespaces } from '../../packages/kube/src/core.ts';
 import { startRealTarget } from '../faults/real-target.ts';
 import { startChild } from './child.ts';
 

@@ -6,7 +6,7 @@ import { issueKey } from '../../src/gateway/auth/issue-key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { newUuid } from '../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { inParallel, startApiServer, namespace } from './api-server.ts';
 import { startChild } from './child.ts';
 import { percentile, report } from './figure.ts';

@@ -1,11 +1,12 @@
 import { buildClaim } from '../../src/controllers/sandbox/claim.ts';
-import type { HttpKubeClient } from '../../src/kube/http-client.ts';
+import type { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
 import { issueKey } from '../../src/gateway/auth/issue-key.ts';
 import { conversations } from '../../src/resources/conversation.ts';
-import { persistentVolumeClaims } from '../../src/resources/core.ts';
+import { persistentVolumeClaims } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { newUuid, ownSandboxName } from '../../src/resources/ids.ts';
-import { ownerReferenceTo } from '../../src/resources/object.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import { ownSandboxName } from '../../src/resources/ids.ts';
+import { ownerReferenceTo } from '../../packages/kube/src/object.ts';
 import { SandboxCondition, sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { sandboxTemplates } from '../../src/resources/sandbox-template.ts';
 import { inParallel, namespace } from './api-server.ts';

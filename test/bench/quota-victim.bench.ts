@@ -1,10 +1,10 @@
-import { systemClock } from '../../src/kube/clock.ts';
-import { loadConnection } from '../../src/kube/kubeconfig.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { loadConnection } from '../../packages/kube/src/kubeconfig.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
-import { pods } from '../../src/resources/core.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
-import { HttpKubeClient } from '../../src/kube/http-client.ts';
-import { Transport } from '../../src/kube/transport.ts';
+import { pods } from '../../packages/kube/src/core.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
 import { Installation } from '../support/installation.ts';
 import { percentile, report } from './figure.ts';
 

@@ -1,7 +1,7 @@
-import { systemClock } from '../../src/kube/clock.ts';
-import { Controller } from '../../src/kube/controller.ts';
-import { Reflector } from '../../src/kube/reflector.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { Controller } from '../../packages/kube/src/controller.ts';
+import { Reflector } from '../../packages/kube/src/reflector.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import { connectTo, inParallel, namespace, openApiServer } from './api-server.ts';

@@ -1,7 +1,7 @@
 import { Pool } from 'undici';
-import { systemClock } from '../../src/kube/clock.ts';
-import { Transport, type TransportRequest } from '../../src/kube/transport.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { Transport, type TransportRequest } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { startChild } from './child.ts';
 import { percentile, report } from './figure.ts';

@@ -1,5 +1,5 @@
-import { systemClock } from '../../src/kube/clock.ts';
-import { Workqueue } from '../../src/kube/workqueue.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { Workqueue } from '../../packages/kube/src/workqueue.ts';
 import { heapBytes, percentile, report } from './figure.ts';
 
 const count = 1_000_000;

@@ -1,8 +1,8 @@
-import { ControlPlane } from '../../src/embedded/control-plane.ts';
-import { writeKubeconfig } from '../../src/embedded/http/kubeconfig.ts';
-import { startApiServer } from '../../src/embedded/http/server.ts';
-import { systemClock } from '../../src/kube/clock.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
+import { writeKubeconfig } from '../../packages/local-cluster/src/http/kubeconfig.ts';
+import { startApiServer } from '../../packages/local-cluster/src/http/server.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { crdOf, definitions } from '../../src/resources/crd.ts';
 
 /** An API server that prints its port when it serves, and runs until it is killed. Where a file is named for it, it writes a kubeconfig. */

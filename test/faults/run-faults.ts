@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { systemClock } from '../../src/kube/clock.ts';
-import { isAlreadyExists } from '../../src/kube/errors.ts';
-import { HttpKubeClient } from '../../src/kube/http-client.ts';
-import { Transport } from '../../src/kube/transport.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
-import { namespaces } from '../../src/resources/core.ts';
+import type { KubeClient } from '../../packages/kube/src/client.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { isAlreadyExists } from '../../packages/kube/src/errors.ts';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { namespaces } from '../../packages/kube/src/core.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import { Dice } from './dice.ts';
 import { faults, faultsFor, type FaultName } from './faults.ts';

@@ -1,5 +1,5 @@
-import type { Handler } from '../../src/kube/reflector.ts';
-import type { KubeObject } from '../../src/resources/object.ts';
+import type { Handler } from '../../packages/kube/src/reflector.ts';
+import type { KubeObject } from '../../packages/kube/src/object.ts';
 
 /** Versions are numbers for every API server there is, though clients must not build on that; a test may. */
 const versionOf = (object: KubeObject): bigint => BigInt(object.metadata.resourceVersion);

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { KubeClient } from '../../src/kube/client.ts';
-import { ApiError, TransportError } from '../../src/kube/errors.ts';
-import { configMaps } from '../../src/resources/core.ts';
+import type { KubeClient } from '../../packages/kube/src/client.ts';
+import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
+import { configMaps } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import type { Dice } from './dice.ts';

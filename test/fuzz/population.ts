@@ -1,10 +1,10 @@
-import type { Reflector } from '../../src/kube/reflector.ts';
-import { isNotFound } from '../../src/kube/errors.ts';
+import type { Reflector } from '../../packages/kube/src/reflector.ts';
+import { isNotFound } from '../../packages/kube/src/errors.ts';
 import { apiKeys } from '../../src/resources/api-key.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
 import { conversations, isStartOver, startStatuses, startStatusOf } from '../../src/resources/conversation.ts';
 import { startTaskIdOf, uuidOf } from '../../src/resources/ids.ts';
-import type { KubeObject } from '../../src/resources/object.ts';
+import type { KubeObject } from '../../packages/kube/src/object.ts';
 import { failed, namespace, owners, ready, type Owner, type TwoOwners } from '../support/gateway/two-owners.ts';
 import type { Pools } from './values.ts';
 

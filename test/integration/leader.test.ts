@@ -2,12 +2,12 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { systemClock } from '../../src/kube/clock.ts';
-import { HttpKubeClient } from '../../src/kube/http-client.ts';
-import { Transport } from '../../src/kube/transport.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
-import { configMaps, leases } from '../../src/resources/core.ts';
-import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { configMaps, leases } from '../../packages/kube/src/core.ts';
+import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
 import { runApiServer, type RunningApiServer } from '../support/api-server.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -5,7 +5,7 @@ import { StatusWatch } from '../../src/controllers/conversation/status-watch.ts'
 import { Operator } from '../../src/controllers/operator.ts';
 import type { Conversation } from '../../src/resources/conversation.ts';
 import { conversations } from '../../src/resources/conversation.ts';
-import type { KubeObject } from '../../src/resources/object.ts';
+import type { KubeObject } from '../../packages/kube/src/object.ts';
 import { but, client, pretended } from './broken-parts.ts';
 import type { Breakage } from './operator-process.ts';
 import { patched } from './patched.ts';

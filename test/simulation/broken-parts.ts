@@ -1,5 +1,5 @@
-import type { KubeClient, StatusUpdate } from '../../src/kube/client.ts';
-import type { KubeObject } from '../../src/resources/object.ts';
+import type { KubeClient, StatusUpdate } from '../../packages/kube/src/client.ts';
+import type { KubeObject } from '../../packages/kube/src/object.ts';
 import type { Breakage } from './operator-process.ts';
 
 /** The same object with some methods replaced; the others still find their own `this`. */

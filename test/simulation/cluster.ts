@@ -1,6 +1,6 @@
-import { ControlPlane } from '../../src/embedded/control-plane.ts';
-import type { PlaneRequest, PlaneResponse } from '../../src/embedded/api/request.ts';
-import { WatchStream } from '../../src/embedded/storage/watch-stream.ts';
+import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
+import type { PlaneRequest, PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
+import { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../../src/resources/conversation-quota.ts';
 import {
@@ -11,9 +11,9 @@ import {
   type Lease,
   type PersistentVolumeClaim,
   type Pod,
-} from '../../src/resources/core.ts';
+} from '../../packages/kube/src/core.ts';
 import { crdOf, definitions } from '../../src/resources/crd.ts';
-import type { KubeObject, ResourceDefinition } from '../../src/resources/object.ts';
+import type { KubeObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import { sandboxTemplates, type SandboxTemplate } from '../../src/resources/sandbox-template.ts';
 import { LeaseStore } from './lease-store.ts';

@@ -1,4 +1,4 @@
-import { sleep } from '../../src/kube/clock.ts';
+import { sleep } from '../../packages/kube/src/clock.ts';
 import { conversations, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { apiVersion } from '../../src/resources/group.ts';

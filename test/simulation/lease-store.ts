@@ -1,5 +1,5 @@
-import type { PlaneRequest, PlaneResponse } from '../../src/embedded/api/request.ts';
-import type { Lease } from '../../src/resources/core.ts';
+import type { PlaneRequest, PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
+import type { Lease } from '../../packages/kube/src/core.ts';
 
 export interface LeaseChange {
   readonly type: 'ADDED' | 'MODIFIED';

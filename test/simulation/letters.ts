@@ -1,10 +1,10 @@
 import { queueMessage } from '../../src/gateway/v1/message-queue.ts';
 import { ProblemError } from '../../src/gateway/errors/problem-error.ts';
-import { sleep } from '../../src/kube/clock.ts';
-import { ApiError, TransportError } from '../../src/kube/errors.ts';
-import { HttpKubeClient } from '../../src/kube/http-client.ts';
-import { Transport } from '../../src/kube/transport.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import { sleep } from '../../packages/kube/src/clock.ts';
+import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { resumeRequestedAnnotation, sandboxes, viewOfSandbox } from '../../src/resources/sandbox.ts';
 import type { Cluster } from './cluster.ts';

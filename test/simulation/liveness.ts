@@ -1,4 +1,4 @@
-import { isOwnedBy, type KubeObject } from '../../src/resources/object.ts';
+import { isOwnedBy, type KubeObject } from '../../packages/kube/src/object.ts';
 import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../src/kube/clock.ts';
+import type { Clock, Timer } from '../../packages/kube/src/clock.ts';
 import type { Scheduler } from './scheduler.ts';
 
 /**

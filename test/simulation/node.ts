@@ -1,6 +1,6 @@
-import { pods, persistentVolumeClaims, type Pod } from '../../src/resources/core.ts';
+import { pods, persistentVolumeClaims, type Pod } from '../../packages/kube/src/core.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
-import type { KubeObject } from '../../src/resources/object.ts';
+import type { KubeObject } from '../../packages/kube/src/object.ts';
 import { AgentProcess, Volume, type Cut, type StoredConversation } from './agent-process.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { NodeConditions } from './node-conditions.ts';

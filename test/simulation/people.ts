@@ -1,11 +1,11 @@
 import type { AgentEndpoint } from '../../src/agent/agent.ts';
 import { agentEndpointOf } from '../../src/agent/endpoint.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
-import { sleep } from '../../src/kube/clock.ts';
-import { ApiError, TransportError, isAlreadyExists, isConflict, isNotFound } from '../../src/kube/errors.ts';
-import { HttpKubeClient } from '../../src/kube/http-client.ts';
-import { Transport } from '../../src/kube/transport.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import { sleep } from '../../packages/kube/src/clock.ts';
+import { ApiError, TransportError, isAlreadyExists, isConflict, isNotFound } from '../../packages/kube/src/errors.ts';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { conversations, type ConversationSpec } from '../../src/resources/conversation.ts';
 import { apiVersion } from '../../src/resources/group.ts';
 import { ownSandboxName } from '../../src/resources/ids.ts';

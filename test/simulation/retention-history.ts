@@ -1,5 +1,5 @@
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { kubeEvents, type KubeEvent } from '../../src/resources/core.ts';
+import { kubeEvents, type KubeEvent } from '../../packages/kube/src/core.ts';
 import { resumeRequestedAnnotation, sandboxes, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import { sandboxTemplates, type SandboxTemplate, type SandboxTemplateSpec } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';

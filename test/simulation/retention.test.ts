@@ -1,7 +1,7 @@
-import type { KubeClient } from '../../src/kube/client.ts';
+import type { KubeClient } from '../../packages/kube/src/client.ts';
 import { findCondition, type Condition } from '../../src/resources/conditions.ts';
 import { conversations } from '../../src/resources/conversation.ts';
-import type { KubeObject } from '../../src/resources/object.ts';
+import type { KubeObject } from '../../packages/kube/src/object.ts';
 import { sandboxes } from '../../src/resources/sandbox.ts';
 import { client } from './broken-parts.ts';
 import { mustBeCaught, mustBeClean, type Hunt } from './explain.ts';

@@ -1,6 +1,6 @@
 import { conversations, type Conversation } from '../../src/resources/conversation.ts';
-import { persistentVolumeClaims } from '../../src/resources/core.ts';
-import type { KubeObject } from '../../src/resources/object.ts';
+import { persistentVolumeClaims } from '../../packages/kube/src/core.ts';
+import type { KubeObject } from '../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { Change, Cluster } from './cluster.ts';
 import type { Duty } from './duties.ts';

@@ -1,4 +1,4 @@
-import { isOwnedBy } from '../../src/resources/object.ts';
+import { isOwnedBy } from '../../packages/kube/src/object.ts';
 import { isStartOver, startStatusOf, type Conversation } from '../../src/resources/conversation.ts';
 import { shouldRun, slotTaken, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../src/resources/sandbox-template.ts';

@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../../src/kube/clock.ts';
-import { DelayHeap } from '../../src/kube/delay-heap.ts';
+import type { Clock, Timer } from '../../packages/kube/src/clock.ts';
+import { DelayHeap } from '../../packages/kube/src/delay-heap.ts';
 
 interface Task {
   readonly run: () => void;

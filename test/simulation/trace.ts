@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { crc32 } from 'node:zlib';
-import type { Clock } from '../../src/kube/clock.ts';
-import type { LogFields, Logger, LogLevel } from '../../src/observability/logger.ts';
+import type { Clock } from '../../packages/kube/src/clock.ts';
+import type { LogFields, Logger, LogLevel } from '@conversation-operator/kube/logger';
 
 /** What has happened, as a hash; the words are kept only where somebody will read them. */
 export class Trace {

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
 import { conversations, isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
-import { pods } from '../../src/resources/core.ts';
+import { pods } from '../../packages/kube/src/core.ts';
 import { ownerRule, quotaRules, type QuotaRule, type QuotaRules } from '../../src/resources/quota-rules.ts';
 import {
   SandboxCondition,

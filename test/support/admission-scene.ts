@@ -1,14 +1,14 @@
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
-import { Controller, type Request } from '../../src/kube/controller.ts';
-import { IndexedStore } from '../../src/kube/store.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import { Controller, type Request } from '../../packages/kube/src/controller.ts';
+import { IndexedStore } from '../../packages/kube/src/store.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { cachedPod, type CachedPod } from '../../src/resources/cached-pod.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
 import { conversationQuotas, type ConversationQuota } from '../../src/resources/conversation-quota.ts';
-import { pods, type Pod } from '../../src/resources/core.ts';
+import { pods, type Pod } from '../../packages/kube/src/core.ts';
 import { Interner } from '../../src/resources/interner.ts';
 import { sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../src/resources/sandbox-template.ts';

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { PodLogs } from '../../src/embedded/api/pod-logs.ts';
-import { ControlPlane } from '../../src/embedded/control-plane.ts';
-import { writeKubeconfig } from '../../src/embedded/http/kubeconfig.ts';
-import { startApiServer, type ApiServer } from '../../src/embedded/http/server.ts';
-import { systemClock } from '../../src/kube/clock.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import type { PodLogs } from '../../packages/local-cluster/src/api/pod-logs.ts';
+import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
+import { writeKubeconfig } from '../../packages/local-cluster/src/http/kubeconfig.ts';
+import { startApiServer, type ApiServer } from '../../packages/local-cluster/src/http/server.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { crdOf, definitions } from '../../src/resources/crd.ts';
 
 export interface RunningApiServer {

@@ -3,9 +3,9 @@ import type { Condition } from '../../src/resources/conditions.ts';
 import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
 import type { Conversation, ConversationSpec, ConversationStatus } from '../../src/resources/conversation.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resources/conversation-quota.ts';
-import type { PersistentVolumeClaim, Pod } from '../../src/resources/core.ts';
+import type { PersistentVolumeClaim, Pod } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';
-import { ownerReferenceTo } from '../../src/resources/object.ts';
+import { ownerReferenceTo } from '../../packages/kube/src/object.ts';
 import { SandboxCondition, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
 import type { SandboxTemplate, SandboxTemplateSpec } from '../../src/resources/sandbox-template.ts';
 

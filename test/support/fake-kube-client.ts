@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import jsonPatch, { type Operation } from 'fast-json-patch';
-import { ApiError } from '../../src/kube/errors.ts';
+import { ApiError } from '../../packages/kube/src/errors.ts';
 import type {
   KubeClient,
   ListOptions,
@@ -13,9 +13,9 @@ import type {
   StatusUpdate,
   Subresource,
   Mapping,
-} from '../../src/kube/client.ts';
-import { statusPatch } from '../../src/kube/status-patch.ts';
-import type { KubeObject, NewObject, ResourceDefinition } from '../../src/resources/object.ts';
+} from '../../packages/kube/src/client.ts';
+import { statusPatch } from '../../packages/kube/src/status-patch.ts';
+import type { KubeObject, NewObject, ResourceDefinition } from '../../packages/kube/src/object.ts';
 
 type Json = Record<string, unknown>;
 interface Stored extends KubeObject {

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { systemClock } from '../../src/kube/clock.ts';
-import { fenced } from '../../src/kube/fenced-client.ts';
-import { HttpKubeClient } from '../../src/kube/http-client.ts';
-import { LeaderElection, NotLeadingError } from '../../src/kube/leader-election.ts';
-import { Transport } from '../../src/kube/transport.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
-import { configMaps } from '../../src/resources/core.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { fenced } from '../../packages/kube/src/fenced-client.ts';
+import { HttpKubeClient } from '../../packages/kube/src/http-client.ts';
+import { LeaderElection, NotLeadingError } from '../../packages/kube/src/leader-election.ts';
+import { Transport } from '../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { configMaps } from '../../packages/kube/src/core.ts';
 
 /**
  * A candidate that writes its name into the config map `ledger` all the time, leader or not, and leaves it to the fence whether

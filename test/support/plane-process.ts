@@ -1,6 +1,6 @@
-import { ControlPlane } from '../../src/embedded/control-plane.ts';
-import { systemClock } from '../../src/kube/clock.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import { ControlPlane } from '../../packages/local-cluster/src/control-plane.ts';
+import { systemClock } from '../../packages/kube/src/clock.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 
 /** Creates objects in a loop, and says of each when it has been acknowledged, until it is killed. */
 const [file = ''] = process.argv.slice(2);

@@ -1,9 +1,9 @@
 /* eslint-disable @typescript-eslint/no-unsafe-assignment -- answers are JSON of every shape; a wrong guess fails the test */
-import { ControlPlane, type ControlPlaneOptions } from '../../src/embedded/control-plane.ts';
-import type { PlaneResponse } from '../../src/embedded/api/request.ts';
-import type { WatchStream } from '../../src/embedded/storage/watch-stream.ts';
-import { WatchStream as Stream } from '../../src/embedded/storage/watch-stream.ts';
-import { silentLogger } from '../../src/observability/logger.ts';
+import { ControlPlane, type ControlPlaneOptions } from '../../packages/local-cluster/src/control-plane.ts';
+import type { PlaneResponse } from '../../packages/local-cluster/src/api/request.ts';
+import type { WatchStream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
+import { WatchStream as Stream } from '../../packages/local-cluster/src/storage/watch-stream.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { crdOf, definitions } from '../../src/resources/crd.ts';
 import { VirtualClock } from './virtual-clock.ts';
 

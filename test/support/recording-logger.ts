@@ -1,4 +1,4 @@
-import type { LogFields, Logger, LogLevel } from '../../src/observability/logger.ts';
+import type { LogFields, Logger, LogLevel } from '@conversation-operator/kube/logger';
 
 export interface LogLine {
   readonly level: LogLevel;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { newUuid } from '../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { saying } from './installation.ts';
 
 /**

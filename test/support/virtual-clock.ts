@@ -1,5 +1,5 @@
-import type { Clock, Timer } from '../../src/kube/clock.ts';
-import { DelayHeap } from '../../src/kube/delay-heap.ts';
+import type { Clock, Timer } from '../../packages/kube/src/clock.ts';
+import { DelayHeap } from '../../packages/kube/src/delay-heap.ts';
 
 /**
  * Time that passes only when a test says so, in an order that is always the same: timers fire by their time, those of one time

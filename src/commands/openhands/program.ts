@@ -1,5 +1,5 @@
 import { mkdirSync } from 'node:fs';
-import type { ImageProgram } from '../../embedded/process-node/options.ts';
+import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { DataFolder } from '../data-folder.ts';
 
 /** What the embedded node takes for the OpenHands agent-server. */

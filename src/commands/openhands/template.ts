@@ -1,5 +1,5 @@
 import { apiVersion } from '../../resources/group.ts';
-import type { NewObject } from '../../resources/object.ts';
+import type { NewObject } from '@conversation-operator/kube/object';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { defaultIdleTimeout } from '../default-template.ts';
 import type { LocalModel } from '../local-model.ts';

@@ -1,10 +1,10 @@
-import type { KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
-import type { Result } from '../../kube/controller.ts';
-import { isNotFound } from '../../kube/errors.ts';
-import type { Store } from '../../kube/store.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Result } from '@conversation-operator/kube/controller';
+import { isNotFound } from '@conversation-operator/kube/errors';
+import type { Store } from '@conversation-operator/kube/store';
 import type { CachedPod } from '../../resources/cached-pod.ts';
-import { pods, type Pod } from '../../resources/core.ts';
+import { pods, type Pod } from '@conversation-operator/kube/core';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
 import type { Leftover, SlotIndex } from './slot-index.ts';
 

@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '../../kube/client.ts';
-import { isoTime, type Clock } from '../../kube/clock.ts';
-import type { Request, Result } from '../../kube/controller.ts';
-import { isConflict, isNotFound } from '../../kube/errors.ts';
-import type { Store } from '../../kube/store.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import type { Store } from '@conversation-operator/kube/store';
 import { findCondition, setCondition } from '../../resources/conditions.ts';
 import { QuotaCondition, conversationQuotas, maxFullOwners, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { Domain } from './domain.ts';

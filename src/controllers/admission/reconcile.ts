@@ -1,10 +1,10 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isoTime, sleep, type Clock } from '../../kube/clock.ts';
-import type { Request, Result } from '../../kube/controller.ts';
-import { ApiError, isConflict, isNotFound } from '../../kube/errors.ts';
-import type { EventRecorder } from '../../kube/events.ts';
-import type { Store } from '../../kube/store.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, sleep, type Clock } from '@conversation-operator/kube/clock';
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import { ApiError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import type { EventRecorder } from '@conversation-operator/kube/events';
+import type { Store } from '@conversation-operator/kube/store';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { findCondition } from '../../resources/conditions.ts';

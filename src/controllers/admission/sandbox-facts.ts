@@ -1,6 +1,6 @@
-import type { Clock } from '../../kube/clock.ts';
-import { LruMap } from '../../kube/lru-map.ts';
-import type { Store } from '../../kube/store.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Store } from '@conversation-operator/kube/store';
 import { classify, type Slot } from '../../quota/slot.ts';
 import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';

@@ -1,7 +1,7 @@
-import type { KubeClient } from '../../kube/client.ts';
-import type { Store } from '../../kube/store.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Store } from '@conversation-operator/kube/store';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
-import { pods, type Pod } from '../../resources/core.ts';
+import { pods, type Pod } from '@conversation-operator/kube/core';
 import { managedBy, ownerAnnotation, sandboxes, slotTaken, type Sandbox } from '../../resources/sandbox.ts';
 import type { SlotIndex } from './slot-index.ts';
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import { isNewerVersion } from '../../resources/object.ts';
+import { isNewerVersion } from '@conversation-operator/kube/object';
 import { quotaCaps } from '../../resources/quota-caps.ts';
 import { quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';

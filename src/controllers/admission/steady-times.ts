@@ -1,4 +1,4 @@
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 
 /**
  * The wall clock without its jumps. A stored time is translated when this process first sees it, by what the wall clock had jumped

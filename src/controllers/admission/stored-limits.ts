@@ -1,11 +1,11 @@
-import type { Store } from '../../kube/store.ts';
+import type { Store } from '@conversation-operator/kube/store';
 import { StoredUsage, type StoredConversation, type Usage } from '../../quota/stored-usage.ts';
 import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
-import { isOwnedBy } from '../../resources/object.ts';
+import { isOwnedBy } from '@conversation-operator/kube/object';
 import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Domain } from './domain.ts';

@@ -1,10 +1,10 @@
-import type { KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
-import type { Result } from '../../kube/controller.ts';
-import { isNotFound } from '../../kube/errors.ts';
-import type { Store } from '../../kube/store.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Result } from '@conversation-operator/kube/controller';
+import { isNotFound } from '@conversation-operator/kube/errors';
+import type { Store } from '@conversation-operator/kube/store';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
-import { isNewerVersion } from '../../resources/object.ts';
+import { isNewerVersion } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import type { SlotIndex } from './slot-index.ts';
 

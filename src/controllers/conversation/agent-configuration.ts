@@ -2,7 +2,7 @@ import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { plainText } from '../../agent/plain-text.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
-import type { Store } from '../../kube/store.ts';
+import type { Store } from '@conversation-operator/kube/store';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';

@@ -1,6 +1,6 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import { PollLane, type PollResult, type Polled } from '../poll-lane.ts';
 
 export interface AgentLooksOptions {

@@ -1,8 +1,8 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
-import { isoTime, type Clock } from '../../kube/clock.ts';
-import type { EventRecorder } from '../../kube/events.ts';
-import type { Logger } from '../../observability/logger.ts';
+import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import type { EventRecorder } from '@conversation-operator/kube/events';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { untoldMessages, type ConversationStatus, type LaterMessage } from '../../resources/conversation.ts';
 import { abortedAfter } from '../aborted-after.ts';

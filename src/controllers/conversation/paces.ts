@@ -1,4 +1,4 @@
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 import {
   fullBudget,

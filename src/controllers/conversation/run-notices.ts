@@ -1,4 +1,4 @@
-import type { EventDetails } from '../../kube/events.ts';
+import type { EventDetails } from '@conversation-operator/kube/events';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 import { Interruption, wordsOf } from './continuation.ts';
 

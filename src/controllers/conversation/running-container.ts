@@ -1,6 +1,6 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
-import { pods } from '../../resources/core.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isNotFound } from '@conversation-operator/kube/errors';
+import { pods } from '@conversation-operator/kube/core';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { AgentClient, AgentConversation, AgentEndpoint, AgentFailure } from '../../agent/agent.ts';
 import { AgentError } from '../../agent/errors.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import { isoTime, type Clock } from '../../kube/clock.ts';
-import { LruMap } from '../../kube/lru-map.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 import { isRunRequested, type Sandbox } from '../../resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';

@@ -1,10 +1,10 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isAlreadyExists, isNotFound } from '../../kube/errors.ts';
-import type { Store } from '../../kube/store.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isAlreadyExists, isNotFound } from '@conversation-operator/kube/errors';
+import type { Store } from '@conversation-operator/kube/store';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf, type ConversationStatus } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
-import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '../../resources/object.ts';
+import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
 import { storedConversation } from './stored-conversation.ts';

@@ -1,6 +1,6 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
-import type { Store } from '../../kube/store.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isNotFound } from '@conversation-operator/kube/errors';
+import type { Store } from '@conversation-operator/kube/store';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';

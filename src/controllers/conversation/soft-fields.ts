@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 
 const softWriteMs = 30_000;

@@ -1,5 +1,5 @@
-import type { Clock } from '../../kube/clock.ts';
-import { LruMap } from '../../kube/lru-map.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 
 interface Silence {

@@ -1,8 +1,8 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../agent/agent.ts';
 import type { AgentError } from '../../agent/errors.ts';
-import type { Clock } from '../../kube/clock.ts';
-import type { Request } from '../../kube/controller.ts';
-import type { Store } from '../../kube/store.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Request } from '@conversation-operator/kube/controller';
+import type { Store } from '@conversation-operator/kube/store';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';

@@ -1,5 +1,5 @@
-import type { Clock } from '../../kube/clock.ts';
-import type { Store } from '../../kube/store.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Store } from '@conversation-operator/kube/store';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { SandboxReason, viewOfSandbox } from '../../resources/sandbox.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';

@@ -1,5 +1,5 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isNotFound } from '@conversation-operator/kube/errors';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 

@@ -1,7 +1,7 @@
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError } from '../../agent/errors.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { PollLane } from '../poll-lane.ts';
 import { ownerShare } from '../workers.ts';

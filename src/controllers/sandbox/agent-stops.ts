@@ -1,11 +1,11 @@
 import type { AgentClient, AgentEndpoint } from '../../agent/agent.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { CachedPod } from '../../resources/cached-pod.ts';
-import { pods } from '../../resources/core.ts';
+import { pods } from '@conversation-operator/kube/core';
 import { hasStopToFinish, sandboxes, shouldRun, viewOfSandbox } from '../../resources/sandbox.ts';
 import { abortedAfter } from '../aborted-after.ts';
 import type { ElapsedTimes } from '../elapsed-times.ts';

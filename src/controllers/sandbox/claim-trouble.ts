@@ -1,6 +1,6 @@
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { CachedClaim } from '../../resources/cached-claim.ts';
-import { isOwnedBy } from '../../resources/object.ts';
+import { isOwnedBy } from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { Patience, TroubleCode, type Trouble } from './trouble.ts';
 

@@ -1,6 +1,6 @@
-import { persistentVolumeClaims, type PersistentVolumeClaim } from '../../resources/core.ts';
+import { persistentVolumeClaims, type PersistentVolumeClaim } from '@conversation-operator/kube/core';
 import { conversations } from '../../resources/conversation.ts';
-import { apiVersionOf, ownerReferenceTo, type NewObject } from '../../resources/object.ts';
+import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 

@@ -1,6 +1,6 @@
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { CachedClaim } from '../../resources/cached-claim.ts';
-import { isOwnedBy } from '../../resources/object.ts';
+import { isOwnedBy } from '@conversation-operator/kube/object';
 import { findCondition, isTrue } from '../../resources/conditions.ts';
 import {
   SandboxCondition,

@@ -1,6 +1,6 @@
-import type { EventDetails } from '../../kube/events.ts';
+import type { EventDetails } from '@conversation-operator/kube/events';
 import type { CachedClaim } from '../../resources/cached-claim.ts';
-import { isOwnedBy } from '../../resources/object.ts';
+import { isOwnedBy } from '@conversation-operator/kube/object';
 import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { TroubleCode, isTroubleCode } from './trouble.ts';
 

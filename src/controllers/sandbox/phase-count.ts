@@ -1,4 +1,4 @@
-import type { Reflector } from '../../kube/reflector.ts';
+import type { Reflector } from '@conversation-operator/kube/reflector';
 import type { Metrics } from '../../observability/metrics.ts';
 import { sandboxStatuses } from '../../resources/conversation.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';

@@ -1,6 +1,6 @@
-import { backoffDelayMs } from '../../kube/backoff.ts';
-import type { Clock } from '../../kube/clock.ts';
-import { LruMap } from '../../kube/lru-map.ts';
+import { backoffDelayMs } from '@conversation-operator/kube/backoff';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
 
 interface Ended {
   readonly podUid: string;

@@ -1,6 +1,6 @@
-import type { Clock } from '../../kube/clock.ts';
-import { ApiError, TransportError } from '../../kube/errors.ts';
-import { NotLeadingError } from '../../kube/leader-election.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { ApiError, TransportError } from '@conversation-operator/kube/errors';
+import { NotLeadingError } from '@conversation-operator/kube/leader-election';
 
 /** Whether a write that failed like this may have been executed, or may yet be. */
 export const outcomeUnknown = (error: unknown): boolean => {

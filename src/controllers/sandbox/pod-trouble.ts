@@ -1,6 +1,6 @@
 import type { V1ContainerStatus } from '@kubernetes/client-node';
 import type { CachedPod } from '../../resources/cached-pod.ts';
-import type { Wire } from '../../resources/object.ts';
+import type { Wire } from '@conversation-operator/kube/object';
 import { Patience, TroubleCode, type Trouble } from './trouble.ts';
 
 type ContainerStatus = Wire<V1ContainerStatus>;

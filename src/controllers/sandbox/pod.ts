@@ -1,9 +1,9 @@
 import type { V1Container } from '@kubernetes/client-node';
 import { agentKindOf, agentPortOf, kindDefinitions } from '../../agent/kinds.ts';
 import type { CachedContainer, CachedPod } from '../../resources/cached-pod.ts';
-import { pods, type Pod } from '../../resources/core.ts';
+import { pods, type Pod } from '@conversation-operator/kube/core';
 import { group } from '../../resources/group.ts';
-import { apiVersionOf, ownerReferenceTo, type NewObject, type Wire } from '../../resources/object.ts';
+import { apiVersionOf, ownerReferenceTo, type NewObject, type Wire } from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 

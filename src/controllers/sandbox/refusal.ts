@@ -1,4 +1,4 @@
-import { ApiError } from '../../kube/errors.ts';
+import { ApiError } from '@conversation-operator/kube/errors';
 import { Patience, TroubleCode, type Trouble } from './trouble.ts';
 
 /** What the API server was asked to create. */

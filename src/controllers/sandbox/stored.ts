@@ -1,6 +1,6 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isConflict, isNotFound } from '../../kube/errors.ts';
-import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 
 /** An object as the API server has it now; undefined where it is gone, or another one has its name. A watch may be behind for minutes. */
 export async function storedObject<T extends KubeObject>(

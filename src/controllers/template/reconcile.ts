@@ -1,12 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeClient } from '../../kube/client.ts';
-import { isoTime, type Clock } from '../../kube/clock.ts';
-import type { Request, Result } from '../../kube/controller.ts';
-import type { Store } from '../../kube/store.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import type { Store } from '@conversation-operator/kube/store';
 import { findCondition, setCondition, type Condition } from '../../resources/conditions.ts';
-import { persistentVolumeClaims, pods } from '../../resources/core.ts';
+import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../resources/group.ts';
-import type { ObjectMeta } from '../../resources/object.ts';
+import type { ObjectMeta } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { buildClaim } from '../sandbox/claim.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { requestIdOf } from '../app/request-scope.ts';

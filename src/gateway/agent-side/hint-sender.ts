@@ -2,8 +2,8 @@ import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
 import { Agent, request, type Dispatcher } from 'undici';
 import { hintsPath, mostHints, type AgentHint } from '../../agent/hints.ts';
-import type { Clock, Timer } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import { HintQueue } from './hint-queue.ts';
 
 export interface HintSenderOptions {

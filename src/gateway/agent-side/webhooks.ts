@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { AgentHint } from '../../agent/hints.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import type { Metrics } from '../../observability/metrics.ts';
-import { parseUuid } from '../../resources/ids.ts';
+import { parseUuid } from '@conversation-operator/kube/uuid';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { TokenBuckets } from '../limits/token-buckets.ts';

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import { ProblemError } from '../errors/problem-error.ts';
 import { requestIdOf } from './request-scope.ts';
 import { refuseConnection } from './send-problem.ts';

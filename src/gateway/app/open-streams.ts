@@ -1,5 +1,5 @@
 import { shareProblem } from '../limits/share-problem.ts';
-import { Shares, type Release } from '../../kube/shares.ts';
+import { Shares, type Release } from '@conversation-operator/kube/shares';
 
 export interface StreamLimits {
   /** Streams that follow a start, at once: of all owners, and of one. */

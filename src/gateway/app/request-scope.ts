@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RequestHandler } from 'express';
-import type { Clock } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { isWellFormedKey } from '../auth/key.ts';
 import type { ClientAddress } from '../limits/client-address.ts';

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Express, ErrorRequestHandler, Request, RequestHandler, Response } from 'express';
-import type { Clock } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Authenticator, Principal } from '../auth/authenticate.ts';
 import type { Disclosures } from '../auth/disclosures.ts';
 import type { KeyUse } from '../auth/key-use.ts';
@@ -12,7 +12,7 @@ import type { ClientAddress } from '../limits/client-address.ts';
 import type { LoadGuard } from '../limits/load-guard.ts';
 import type { OwnerConnections } from '../limits/owner-connections.ts';
 import type { RateLimits, RequestKind } from '../limits/rate-limits.ts';
-import type { Shares } from '../../kube/shares.ts';
+import type { Shares } from '@conversation-operator/kube/shares';
 import type { Turns } from '../limits/turns.ts';
 import type { WaitingAnswers } from '../limits/waiting-answers.ts';
 import type { CurrentOwner } from './current-owner.ts';

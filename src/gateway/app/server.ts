@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { isIPv6, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { sleep, type Clock } from '../../kube/clock.ts';
+import { sleep, type Clock } from '@conversation-operator/kube/clock';
 import { ProblemError } from '../errors/problem-error.ts';
 import { defaultTimeouts, endInTime, lateRequest, type ClientTimeouts } from './client-timeouts.ts';
 import { headFlaw } from './request-head.ts';

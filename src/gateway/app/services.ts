@@ -1,7 +1,7 @@
 import type { AgentEvents } from '../../agent/events.ts';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
 import type { ApiKey } from '../../resources/api-key.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';

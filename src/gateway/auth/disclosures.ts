@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
-import type { Clock } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
 import type { Reader } from '../proxy/session-keys.ts';

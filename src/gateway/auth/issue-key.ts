@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { KubeClient } from '../../kube/client.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { apiKeys, type ApiKey, type ApiKeySpec } from '../../resources/api-key.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { generateKey, hashKey, type RandomBytes } from './key.ts';

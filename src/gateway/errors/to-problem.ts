@@ -1,4 +1,4 @@
-import { ApiError, TransportError, isInvalid } from '../../kube/errors.ts';
+import { ApiError, TransportError, isInvalid } from '@conversation-operator/kube/errors';
 import { ProblemError, unavailable } from './problem-error.ts';
 
 const apiProblem = (error: ApiError): ProblemError => {

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
-import { Shares, type Release } from '../../kube/shares.ts';
+import { Shares, type Release } from '@conversation-operator/kube/shares';
 import { repository as repositorySchema } from '../v1/schemas.ts';
 import type { GitCredential, GitCredentials } from './credentials.ts';
 import type { GitAccess, GitBranch, GitDirectory, GitRepository, GitSearch } from './directory.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Readable } from 'node:stream';
-import type { Clock } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { GitCredential, GitCredentials } from './credentials.ts';
 import { ExpiringCache } from './expiring-cache.ts';
 import { GitHostError, GitHttp, type GitStream } from './git-http.ts';

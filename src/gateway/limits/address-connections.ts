@@ -1,7 +1,7 @@
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Logger } from '../../observability/logger.ts';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { isTrusted, subscriberOf, type ClientAddress } from './client-address.ts';

@@ -1,9 +1,9 @@
 import { AgentError } from '../../agent/errors.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import { ProblemError } from '../errors/problem-error.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from '../../kube/shares.ts';
+import { Shares } from '@conversation-operator/kube/shares';
 import { SilentAgents } from './silent-agents.ts';
 
 export interface AgentReadLimits {

@@ -1,6 +1,6 @@
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from '../../kube/shares.ts';
+import { Shares } from '@conversation-operator/kube/shares';
 
 /**
  * Maximum bytes of bodies that are read and worked on at once, of all owners and of one. While a body is parsed, checked and stored,

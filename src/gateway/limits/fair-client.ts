@@ -12,11 +12,11 @@ import type {
   Subresource,
   WatchEvent,
   WatchOptions,
-} from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
-import type { KubeObject, NewObject, ResourceDefinition } from '../../resources/object.ts';
+} from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { KubeObject, NewObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from '../../kube/shares.ts';
+import { Shares } from '@conversation-operator/kube/shares';
 import type { Turns } from './turns.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;

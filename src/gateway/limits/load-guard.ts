@@ -1,10 +1,10 @@
-import type { Clock, Timer } from '../../kube/clock.ts';
-import { LruMap } from '../../kube/lru-map.ts';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
 import type { Metrics } from '../../observability/metrics.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import type { RequestKind } from './rate-limits.ts';
 import { shareProblem } from './share-problem.ts';
-import { Shares } from '../../kube/shares.ts';
+import { Shares } from '@conversation-operator/kube/shares';
 
 export interface LoadOptions {
   /**

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { ProblemError } from '../errors/problem-error.ts';
 import { isTrusted, type ClientAddress } from './client-address.ts';
-import { Shares, type Release } from '../../kube/shares.ts';
+import { Shares, type Release } from '@conversation-operator/kube/shares';
 
 export interface OwnerConnectionsOptions {
   /** Maximum connections at once of all clients; 0: no limit. One owner may have a quarter of them. */

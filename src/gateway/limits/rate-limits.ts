@@ -1,6 +1,6 @@
-import type { Clock } from '../../kube/clock.ts';
-import { LruMap } from '../../kube/lru-map.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { subscriberOf } from './client-address.ts';

@@ -1,5 +1,5 @@
 import { ProblemError } from '../errors/problem-error.ts';
-import type { Bound } from '../../kube/shares.ts';
+import type { Bound } from '@conversation-operator/kube/shares';
 
 const headers = { 'retry-after': '1' };
 

@@ -1,6 +1,6 @@
-import { backoffDelayMs, type BackoffOptions } from '../../kube/backoff.ts';
-import type { Clock } from '../../kube/clock.ts';
-import { LruMap } from '../../kube/lru-map.ts';
+import { backoffDelayMs, type BackoffOptions } from '@conversation-operator/kube/backoff';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
 
 interface Silence {
   readonly failures: number;

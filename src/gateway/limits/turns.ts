@@ -1,4 +1,4 @@
-import { sleep, type Clock, type Timer } from '../../kube/clock.ts';
+import { sleep, type Clock, type Timer } from '@conversation-operator/kube/clock';
 import { LoopMeter } from './loop-meter.ts';
 import { shareProblem } from './share-problem.ts';
 

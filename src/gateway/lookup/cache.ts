@@ -1,9 +1,9 @@
 import { sessionReferenceOf } from '../../agent/keys.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
-import { Reflector } from '../../kube/reflector.ts';
-import type { Indexers } from '../../kube/store.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { Reflector } from '@conversation-operator/kube/reflector';
+import type { Indexers } from '@conversation-operator/kube/store';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { cachedConversation, maxCachedTextBytes, type CachedConversation } from '../../resources/cached-conversation.ts';
@@ -13,7 +13,7 @@ import { conversations, type Conversation } from '../../resources/conversation.t
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Interner } from '../../resources/interner.ts';
-import type { KubeObject } from '../../resources/object.ts';
+import type { KubeObject } from '@conversation-operator/kube/object';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 

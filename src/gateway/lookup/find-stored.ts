@@ -1,6 +1,6 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { isNotFound } from '../../kube/errors.ts';
-import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isNotFound } from '@conversation-operator/kube/errors';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 
 /** What the API server has at this moment; undefined when it has none. */
 export async function findStored<T extends KubeObject>(

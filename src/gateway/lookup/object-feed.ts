@@ -1,5 +1,5 @@
-import type { Clock } from '../../kube/clock.ts';
-import { isNewerVersion, type KubeObject } from '../../resources/object.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { isNewerVersion, type KubeObject } from '@conversation-operator/kube/object';
 import type { Cache } from './cache.ts';
 
 /** Called with each state of an object that the cache sees, and with undefined when it is gone. */

@@ -1,9 +1,9 @@
-import type { KubeClient } from '../../kube/client.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import type { ConversationQuota } from '../../resources/conversation-quota.ts';
-import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { inNamespace, type Cache, type Caches } from './cache.ts';

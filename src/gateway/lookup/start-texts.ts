@@ -1,9 +1,9 @@
-import type { KubeClient } from '../../kube/client.ts';
-import type { Clock } from '../../kube/clock.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
 import { lacksStepsInCaches, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { Shares } from '../../kube/shares.ts';
+import { Shares } from '@conversation-operator/kube/shares';
 import { startTextsOf, type StartTexts } from '../views/start-request.ts';
 import { ByteCache } from './byte-cache.ts';
 import { findStored } from './find-stored.ts';

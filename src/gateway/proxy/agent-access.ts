@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { SandboxKeys } from '../../agent/keys.ts';
-import type { Clock } from '../../kube/clock.ts';
-import type { Logger } from '../../observability/logger.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { ClientAddress } from '../limits/client-address.ts';

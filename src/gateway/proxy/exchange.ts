@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough } from 'node:stream';
 import type { Dispatcher } from 'undici';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import type { ProblemError } from '../errors/problem-error.ts';
 import { agentProblem, isClosedConnection } from './agent-errors.ts';
 import { responseHeaders, type RequestFacts } from './headers.ts';

@@ -1,7 +1,7 @@
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Clock } from '../../kube/clock.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
 import { agentTimeout, agentUnreachable } from './agent-errors.ts';
 import { refuseConnection, refuseWithStatus } from '../app/send-problem.ts';
 import { handshakeHeaders, switchingProtocols, type Handshake } from './handshake.ts';

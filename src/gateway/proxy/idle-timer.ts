@@ -1,4 +1,4 @@
-import type { Clock, Timer } from '../../kube/clock.ts';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
 
 /** Calls once when nothing has happened for so long. Cheap to touch: a timer that is set looks again, it is not set anew. */
 export class IdleTimer {

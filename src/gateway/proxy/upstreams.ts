@@ -1,8 +1,8 @@
-import type { Clock, Timer } from '../../kube/clock.ts';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { shareProblem } from '../limits/share-problem.ts';
-import { Shares, type Bound } from '../../kube/shares.ts';
+import { Shares, type Bound } from '@conversation-operator/kube/shares';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { PortName } from './address.ts';
 import { CloseCode } from './frames.ts';

@@ -1,4 +1,4 @@
-import { isConflict } from '../../kube/errors.ts';
+import { isConflict } from '@conversation-operator/kube/errors';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
 import { keyRoute, type Route } from '../app/route.ts';

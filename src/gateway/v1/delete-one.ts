@@ -1,6 +1,6 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { TransportError, isConflict, isNotFound } from '../../kube/errors.ts';
-import type { KubeObject, ResourceDefinition } from '../../resources/object.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { TransportError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { findStored } from '../lookup/find-stored.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseUuid } from '../../resources/ids.ts';
+import { parseUuid } from '@conversation-operator/kube/uuid';
 import { ProblemError } from '../errors/problem-error.ts';
 
 /** Building blocks of the schemas of requests. */

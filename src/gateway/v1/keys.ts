@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isNotFound } from '../../kube/errors.ts';
+import { isNotFound } from '@conversation-operator/kube/errors';
 import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
 import { keyRoute, type Route } from '../app/route.ts';

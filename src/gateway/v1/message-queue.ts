@@ -1,5 +1,5 @@
-import type { KubeClient } from '../../kube/client.ts';
-import { TransportError, isConflict } from '../../kube/errors.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { TransportError, isConflict } from '@conversation-operator/kube/errors';
 import {
   conversations,
   maxMessages,

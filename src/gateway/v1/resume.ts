@@ -1,5 +1,5 @@
-import { isoTime } from '../../kube/clock.ts';
-import { isConflict } from '../../kube/errors.ts';
+import { isoTime } from '@conversation-operator/kube/clock';
+import { isConflict } from '@conversation-operator/kube/errors';
 import { conversations, startStatusOf } from '../../resources/conversation.ts';
 import {
   hasRun,

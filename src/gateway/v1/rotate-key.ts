@@ -1,4 +1,4 @@
-import { TransportError, isConflict, isNotFound } from '../../kube/errors.ts';
+import { TransportError, isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { ApiKey } from '../../resources/api-key.ts';
 import {
   hasLegacySessionKey,

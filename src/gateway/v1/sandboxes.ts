@@ -1,8 +1,9 @@
-import { TransportError } from '../../kube/errors.ts';
+import { TransportError } from '@conversation-operator/kube/errors';
 import type { SandboxStatus } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
-import { newUuid, ownSandboxName } from '../../resources/ids.ts';
-import type { NewObject } from '../../resources/object.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import { ownSandboxName } from '../../resources/ids.ts';
+import type { NewObject } from '@conversation-operator/kube/object';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, sandboxStatuses, startStatusOf, type Conversation } from '../../resources/conversation.ts';
-import { newUuid } from '../../resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
 import { keyRoute, type Route } from '../app/route.ts';
 import type { Services } from '../app/services.ts';

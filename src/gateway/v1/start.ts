@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { TransportError, isAlreadyExists } from '../../kube/errors.ts';
+import { TransportError, isAlreadyExists } from '@conversation-operator/kube/errors';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, type Conversation, type ConversationSpec } from '../../resources/conversation.ts';
 import { apiVersion } from '../../resources/group.ts';
-import { isDerivedForm, newUuid } from '../../resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import { isDerivedForm } from '../../resources/ids.ts';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
-import type { NewObject } from '../../resources/object.ts';
+import type { NewObject } from '@conversation-operator/kube/object';
 import { storedBytesOf } from '../../resources/stored-size.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
 import type { Services } from '../app/services.ts';

@@ -4,7 +4,7 @@ import { listText, pageFrame, plainFrame, sendList, type ListFrame } from '../ap
 import type { Answer } from '../app/route.ts';
 import type { Services } from '../app/services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { Shares } from '../../kube/shares.ts';
+import { Shares } from '@conversation-operator/kube/shares';
 import { startTaskRecord } from '../views/start-task.ts';
 
 /** Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { confirmationPolicies } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Conversation, Message, StartStep } from '../../resources/conversation.ts';
-import { parseUuid } from '../../resources/ids.ts';
+import { parseUuid } from '@conversation-operator/kube/uuid';
 
 /** Set where the client chose the conversation's id itself. */
 export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';

@@ -1,5 +1,5 @@
 import { Agent, request, type Dispatcher } from 'undici';
-import type { Connection } from '../../../src/kube/transport.ts';
+import type { Connection } from '../../../packages/kube/src/transport.ts';
 import type { Document } from './document.ts';
 import { Watch } from './watch.ts';
 

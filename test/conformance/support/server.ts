@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { loadConnection } from '../../../src/kube/kubeconfig.ts';
+import { loadConnection } from '../../../packages/kube/src/kubeconfig.ts';
 import { crdOf, definitions } from '../../../src/resources/crd.ts';
 import { eventually } from '../../support/eventually.ts';
 import { runApiServer } from '../../support/api-server.ts';

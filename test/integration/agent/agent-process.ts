@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentConversation, AgentEndpoint, AgentInit } from '../../../src/agent/agent.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 
-const entryPoint = join(import.meta.dirname, '../../../src/agent/reference/main.ts');
+const entryPoint = join(import.meta.dirname, '../../../packages/reference-agent/src/main.ts');
 
 /** Polls until the value is there. The test's own timeout is the limit. */
 export async function eventually<T>(look: () => Promise<T | undefined> | T | undefined): Promise<T> {

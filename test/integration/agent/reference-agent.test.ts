@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { newUuid } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { AgentVolume, call, eventsOf, eventually, script } from './agent-process.ts';
 
 const aConversation = (volume: AgentVolume, ...blocks: readonly string[]) => ({

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { newUuid } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { AgentVolume, eventsOf, eventually, script } from './agent-process.ts';
 
 const lives = (pid: string) => existsSync(`/proc/${pid}/stat`) && !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { ControlPlane } from '../../../src/embedded/control-plane.ts';
-import { StorageError } from '../../../src/embedded/storage/storage-error.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { ControlPlane } from '../../../packages/local-cluster/src/control-plane.ts';
+import { StorageError } from '../../../packages/local-cluster/src/storage/storage-error.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { crdOf, definitions } from '../../../src/resources/crd.ts';
 import { aConversation, coreInDefault, inDefault, type Body } from '../../support/plane.ts';
 

@@ -1,4 +1,4 @@
-import { systemClock, type Clock } from '../../../src/kube/clock.ts';
+import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';

@@ -1,7 +1,7 @@
 import { WebSocket } from 'ws';
 import { encodeCursor } from '../../../src/gateway/paging/cursor.ts';
 import { startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
-import type { KubeObject } from '../../../src/resources/object.ts';
+import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import { Population } from '../../fuzz/population.ts';
 import { failed, ready, TwoOwners, type Got, type Sent } from '../../support/gateway/two-owners.ts';
 import { operationsOf, type OpenApi, type Operation } from '../../support/openapi/document.ts';

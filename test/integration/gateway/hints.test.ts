@@ -5,8 +5,8 @@ import { hintsPath, type AgentHint } from '../../../src/agent/hints.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { startHintListener, type HintListener } from '../../../src/controllers/hint-listener.ts';
 import { HintSender } from '../../../src/gateway/agent-side/hint-sender.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { eventually } from '../../support/eventually.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 

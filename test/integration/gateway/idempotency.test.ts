@@ -1,7 +1,8 @@
-import { systemClock, type Clock } from '../../../src/kube/clock.ts';
-import { TransportError } from '../../../src/kube/errors.ts';
+import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { conversationIdOfStartTask, isDerivedForm, newUuid, uuidOf } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import { conversationIdOfStartTask, isDerivedForm, uuidOf } from '../../../src/resources/ids.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';

@@ -1,4 +1,5 @@
-import { newUuid, startTaskIdOf } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import { startTaskIdOf } from '../../../src/resources/ids.ts';
 import { TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';
 
 const bobs = newUuid(Date.now());

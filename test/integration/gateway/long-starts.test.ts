@@ -1,5 +1,6 @@
-import { ApiError } from '../../../src/kube/errors.ts';
-import { conversationIdOfStartTask, newUuid, startTaskIdOf } from '../../../src/resources/ids.ts';
+import { ApiError } from '../../../packages/kube/src/errors.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import { conversationIdOfStartTask, startTaskIdOf } from '../../../src/resources/ids.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations/start-tasks';

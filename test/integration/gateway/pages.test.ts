@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createContext, Script } from 'node:vm';
-import { newUuid, startTaskIdOf } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
+import { startTaskIdOf } from '../../../src/resources/ids.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 

@@ -1,7 +1,8 @@
-import { TransportError } from '../../../src/kube/errors.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import { dashedUuid, newUuid, startTaskIdOf } from '../../../src/resources/ids.ts';
+import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
+import { startTaskIdOf } from '../../../src/resources/ids.ts';
 import { TestGateway, namespace, type Answer } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/app-conversations';

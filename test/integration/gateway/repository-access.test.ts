@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
 import { HostDirectory } from '../../../src/gateway/git/host-directory.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,6 +1,6 @@
-import { ownerReferenceTo } from '../../../src/resources/object.ts';
+import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { isRunRequested, resumeRequestedAnnotation, sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
-import { newUuid } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 
 const base = '/api/v1/sandboxes';

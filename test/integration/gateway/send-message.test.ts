@@ -3,9 +3,9 @@ import type { CachedConversation } from '../../../src/resources/cached-conversat
 import { conversations, type ConversationStatus, type StartStatus } from '../../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
-import { newUuid } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { resumeRequestedAnnotation, sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
-import { TransportError } from '../../../src/kube/errors.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { queueMessage } from '../../../src/gateway/v1/message-queue.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
-import { ApiError } from '../../../src/kube/errors.ts';
+import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';
 
 const start = '/api/v1/app-conversations';

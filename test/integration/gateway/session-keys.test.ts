@@ -4,7 +4,7 @@ import { text as textOf } from 'node:stream/consumers';
 import { z } from 'zod';
 import { WebSocket, type ClientOptions } from 'ws';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
-import { TransportError } from '../../../src/kube/errors.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { sandboxes, sessionKeyGenerationAnnotation, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { eventually } from '../../support/eventually.ts';

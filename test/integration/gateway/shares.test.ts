@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { WebSocket } from 'ws';
-import { newUuid } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import { eventually } from '../../support/eventually.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway } from '../../support/gateway/test-gateway.ts';

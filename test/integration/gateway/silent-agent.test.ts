@@ -1,4 +1,4 @@
-import { newUuid } from '../../../src/resources/ids.ts';
+import { newUuid } from '@conversation-operator/kube/uuid';
 import type { ConversationStatus } from '../../../src/resources/conversation.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';

@@ -1,6 +1,7 @@
-import { TransportError } from '../../../src/kube/errors.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
-import { conversationIdOfStartTask, dashedUuid, newUuid } from '../../../src/resources/ids.ts';
+import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
+import { conversationIdOfStartTask } from '../../../src/resources/ids.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';

@@ -1,8 +1,8 @@
 import { createCaches, reflectorsOf } from '../../../src/controllers/caches.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { HttpKubeClient } from '../../../src/kube/http-client.ts';
-import { Transport } from '../../../src/kube/transport.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
+import { Transport } from '../../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { runApiServer } from '../../support/api-server.ts';

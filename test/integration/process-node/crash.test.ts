@@ -4,7 +4,7 @@ import { mkdtemp, readFile, readdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { pods, type Pod } from '../../../src/resources/core.ts';
+import { pods, type Pod } from '../../../packages/kube/src/core.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Machine, addressOf, ask, firstStatus, isAlive, podOf, processesWith, quickProbe, sleepers } from './machine.ts';
 

@@ -1,8 +1,8 @@
 // Hosts a node, as `up` does, so that a test can kill it: runs one pod and prints it as a line of JSON each time it changes.
-import { ProcessNode } from '../../../src/embedded/process-node/process-node.ts';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
-import { pods, type Pod } from '../../../src/resources/core.ts';
+import { ProcessNode } from '../../../packages/local-cluster/src/kubelet/process-node.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { pods, type Pod } from '../../../packages/kube/src/core.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { images } from './programs.ts';
 

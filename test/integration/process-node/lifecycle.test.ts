@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { persistentVolumeClaims, pods } from '../../../src/resources/core.ts';
+import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Machine, addressOf, ask, firstStatus, isAlive, podOf, processesWith, quickProbe, sleepers } from './machine.ts';
 

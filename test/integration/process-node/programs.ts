@@ -1,4 +1,4 @@
-import type { ImageProgram } from '../../../src/embedded/process-node/process-node.ts';
+import type { ImageProgram } from '../../../packages/local-cluster/src/kubelet/process-node.ts';
 
 const server = `
   const { createServer } = require('node:http');

@@ -6,35 +6,35 @@ const delivered = 'a message is delivered in time';
 /** Mistakes in how runs go on, how messages arrive, and how agents are polled. */
 export const conversationMutants = {
   'a lost container does not count against its run': {
-    file: 'controllers/conversation/continuation.ts',
+    file: 'src/controllers/conversation/continuation.ts',
     from: 'reason === Interruption.loss ? losses + 1 : losses',
     to: 'losses',
     rule: again,
     seed: 17,
   },
   'a run that goes on forgets its lost containers': {
-    file: 'controllers/conversation/continuation.ts',
+    file: 'src/controllers/conversation/continuation.ts',
     from: '  time,\n  ...(losses === undefined ? {} : { losses }),',
     to: '  time,\n',
     rule: again,
     seed: 17,
   },
   'a sandbox is made for a conversation that only the cache shows': {
-    file: 'controllers/conversation/sandbox-of.ts',
+    file: 'src/controllers/conversation/sandbox-of.ts',
     from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    try {',
     to: 'try {',
     rule: 'no sandbox is made for a conversation that is gone',
     seed: 43,
   },
   'a conversation that is gone still needs its sandbox': {
-    file: 'controllers/conversation/sandbox-of.ts',
+    file: 'src/controllers/conversation/sandbox-of.ts',
     from: "return stored !== undefined && startStatusOf(stored) === 'WORKING';",
     to: "return stored === undefined || startStatusOf(stored) === 'WORKING';",
     rule: 'no sandbox is made for a conversation that is gone',
     seed: 18,
   },
   'a new message is no reason to poll its agent': {
-    file: 'controllers/conversation/status-watch.ts',
+    file: 'src/controllers/conversation/status-watch.ts',
     from: '[metadata.uid, metadata.generation, sandbox.metadata.uid',
     to: '[metadata.uid, sandbox.metadata.uid',
     rule: delivered,
@@ -42,7 +42,7 @@ export const conversationMutants = {
     seed: 4,
   },
   'a message in doubt waits for minutes': {
-    file: 'controllers/conversation/messages.ts',
+    file: 'src/controllers/conversation/messages.ts',
     from: 'const settleMs = 20_000;',
     to: 'const settleMs = 200_000;',
     rule: delivered,
@@ -50,7 +50,7 @@ export const conversationMutants = {
     seed: 3,
   },
   'a webhook brings no poll forward': {
-    file: 'controllers/operator.ts',
+    file: 'src/controllers/operator.ts',
     from: 'if (waitMs !== undefined) status.enqueueAfter(request, waitMs);',
     to: 'void waitMs;',
     rule: 'what an agent tells is known soon',
@@ -58,14 +58,14 @@ export const conversationMutants = {
     seed: 6,
   },
   'a run is polled every two minutes': {
-    file: 'controllers/conversation/poll-cadence.ts',
+    file: 'src/controllers/conversation/poll-cadence.ts',
     from: 'running: { leastMs: 500, mostMs: 4_000 }',
     to: 'running: { leastMs: 500, mostMs: 128_000 }',
     rule: 'nothing is said to run that does not',
     seed: 8,
   },
   'an agent that does not answer is called silent after ten minutes': {
-    file: 'controllers/agent-silence.ts',
+    file: 'src/controllers/agent-silence.ts',
     from: 'boundMs = 60_000',
     to: 'boundMs = 600_000',
     rule: 'a silent agent is not said to run',

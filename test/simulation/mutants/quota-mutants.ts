@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.ts';
 /** Mistakes in who is let in, who is paused for others, and who comes back. */
 export const quotaMutants = {
   'the last to come is let in first': {
-    file: 'quota/group.ts',
+    file: 'src/quota/group.ts',
     from: 'one.requestedAt - other.requestedAt || byName(one, other);',
     to: 'other.requestedAt - one.requestedAt || byName(one, other);',
     rule: 'first come, first served',
@@ -11,14 +11,14 @@ export const quotaMutants = {
     seed: 3,
   },
   'what a watch shows counts for the quota, however old': {
-    file: 'controllers/admission/slot-index.ts',
+    file: 'src/controllers/admission/slot-index.ts',
     from: '!isNewerVersion(sandbox, known)) {',
     to: 'known === sandbox) {',
     rule: 'a controller does not act on what it has overwritten',
     seed: 3,
   },
   'owners are let in by their names': {
-    file: 'controllers/admission/domain.ts',
+    file: 'src/controllers/admission/domain.ts',
     from: 'readonly #ready = new OrderedSet(byRequest);',
     to: 'readonly #ready = new OrderedSet<Slot>((one, other) => one.owner.localeCompare(other.owner) || byRequest(one, other));',
     rule: 'first come, first served',
@@ -26,7 +26,7 @@ export const quotaMutants = {
     seed: 25,
   },
   "the limit of an owner counts everybody's sandboxes": {
-    file: 'controllers/admission/domain.ts',
+    file: 'src/controllers/admission/domain.ts',
     from: 'const ready = owner.hasRoom ? owner.waiting.first : undefined;',
     to: 'const ready = this.all.taken < owner.limit ? owner.waiting.first : undefined;',
     rule: 'first come, first served',
@@ -34,7 +34,7 @@ export const quotaMutants = {
     seed: 1,
   },
   'the quota of one owner is the quota of every owner': {
-    file: 'controllers/admission/domain.ts',
+    file: 'src/controllers/admission/domain.ts',
     from: 'owner.rule = ownerRule(this.#rules, owner.owner);',
     to: 'owner.rule = this.#rules.everyOwner;',
     rule: 'who has room is let in in time',
@@ -42,7 +42,7 @@ export const quotaMutants = {
     seed: 20,
   },
   'a limit is exceeded by one': {
-    file: 'quota/group.ts',
+    file: 'src/quota/group.ts',
     from: 'return this.taken < this.limit;',
     to: 'return this.taken <= this.limit;',
     rule: 'the limit is never exceeded',
@@ -50,7 +50,7 @@ export const quotaMutants = {
     seed: 1,
   },
   'a slot is free before its pod is gone': {
-    file: 'quota/group.ts',
+    file: 'src/quota/group.ts',
     from: 'return this.taken < this.limit;',
     to: 'return this.holding < this.limit;',
     rule: 'the limit is never exceeded',
@@ -58,7 +58,7 @@ export const quotaMutants = {
     seed: 3,
   },
   'the quota pauses one sandbox more than necessary': {
-    file: 'quota/group.ts',
+    file: 'src/quota/group.ts',
     from: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit;',
     to: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit + 1;',
     rule: 'nobody is paused without need',
@@ -66,7 +66,7 @@ export const quotaMutants = {
     seed: 1,
   },
   'the youngest is paused first': {
-    file: 'quota/group.ts',
+    file: 'src/quota/group.ts',
     from: 'one.activeSince - other.activeSince || byName',
     to: 'other.activeSince - one.activeSince || byName',
     rule: 'the oldest is paused first',
@@ -75,7 +75,7 @@ export const quotaMutants = {
     seed: 2,
   },
   'minActiveSeconds is ignored': {
-    file: 'quota/group.ts',
+    file: 'src/quota/group.ts',
     from: 'slot.activeSince + (this.#rule?.minActiveMs ?? 0)',
     to: 'slot.activeSince',
     rule: 'nobody is paused before its time',
@@ -83,7 +83,7 @@ export const quotaMutants = {
     seed: 3,
   },
   'a sandbox in which a conversation starts is paused for others': {
-    file: 'quota/slot.ts',
+    file: 'src/quota/slot.ts',
     from: 'conversations.every((conversation) => isStartOver(startStatusOf(conversation)));\n    return settled',
     to: 'true;\n    return settled',
     rule: 'what still starts is not paused for others',
@@ -91,7 +91,7 @@ export const quotaMutants = {
     seed: 4,
   },
   'a bare resume has an agent paused that works': {
-    file: 'quota/slot.ts',
+    file: 'src/quota/slot.ts',
     from: "const bare = state === 'waiting' && isBare(facts);",
     to: 'const bare = false;',
     rule: 'nobody who works is paused for somebody who looks',
@@ -99,7 +99,7 @@ export const quotaMutants = {
     seed: 1,
   },
   'nobody is paused for a bare resume': {
-    file: 'controllers/admission/domain.ts',
+    file: 'src/controllers/admission/domain.ts',
     from: 'this.#evictIdle() ??\n',
     to: '',
     rule: 'everything settles',
@@ -107,14 +107,14 @@ export const quotaMutants = {
     seed: 27,
   },
   'an agent that is lost never counts as idle': {
-    file: 'quota/slot-timing.ts',
+    file: 'src/quota/slot-timing.ts',
     from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
     to: 'idleSince: Infinity',
     rule: 'everything settles',
     seed: 48,
   },
   'what comes back by itself comes before newcomers': {
-    file: 'controllers/admission/domain.ts',
+    file: 'src/controllers/admission/domain.ts',
     from: 'this.#due.expire(now) ??\n',
     to: 'this.#due.expire(now) ??\n      this.#comeBack(now) ??\n',
     rule: 'newcomers come first',
@@ -122,7 +122,7 @@ export const quotaMutants = {
     seed: 13,
   },
   'autoResume Never is ignored': {
-    file: 'controllers/admission/domain.ts',
+    file: 'src/controllers/admission/domain.ts',
     from: "if (policies.includes('Never')) return undefined;",
     to: '',
     rule: 'what is not to come back stays paused',
@@ -130,7 +130,7 @@ export const quotaMutants = {
     seed: 3,
   },
   'what comes back by itself does so without a delay': {
-    file: 'quota/automatic-resume.ts',
+    file: 'src/quota/automatic-resume.ts',
     from: 'minDelayMs * 2 ** Math.max(0, count - 1)',
     to: 'minDelayMs * Math.min(1, count - 1)',
     rule: 'what has come back by itself is not woken again at once',
@@ -139,7 +139,7 @@ export const quotaMutants = {
     seed: 29,
   },
   'what has nothing to do comes back again': {
-    file: 'quota/slot.ts',
+    file: 'src/quota/slot.ts',
     from: 'return comesBack && (status?.automaticResumes === undefined || isUnfinishedIn(inside))',
     to: 'return comesBack',
     rule: 'what has come back by itself and has nothing to do rests',

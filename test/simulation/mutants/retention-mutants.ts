@@ -10,7 +10,7 @@ const off = 'nothing is deleted where retention is off';
 /** Mistakes in what is deleted because nobody has used it for long. */
 export const retentionMutants = {
   'a resume does not restart the countdown of its conversation': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: 'latest(overMs, transitionMs(sandbox, SandboxCondition.admitted), pausedMs, requestedMs(sandbox, nowMs));',
     to: 'overMs;',
     rule: early,
@@ -19,7 +19,7 @@ export const retentionMutants = {
     seed: 10,
   },
   'a resume that waits for room does not restart the countdown of its sandbox': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: "latest(Date.parse(sandbox.status?.pausedAt ?? ''), requestedMs(sandbox, nowMs))",
     to: "Date.parse(sandbox.status?.pausedAt ?? '')",
     rule: early,
@@ -28,7 +28,7 @@ export const retentionMutants = {
     seed: 43,
   },
   'the age of a conversation counts from its creation': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: '    transitionMs(conversation, ConversationCondition.finished),\n',
     to: '    Date.parse(conversation.metadata.creationTimestamp),\n',
     rule: early,
@@ -36,7 +36,7 @@ export const retentionMutants = {
     seed: 11,
   },
   'the age of a sandbox counts from its creation': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: "latest(Date.parse(sandbox.status?.pausedAt ?? ''), requested",
     to: 'latest(Date.parse(sandbox.metadata.creationTimestamp), requested',
     rule: early,
@@ -44,7 +44,7 @@ export const retentionMutants = {
     seed: 21,
   },
   'no Event announces a deletion': {
-    file: 'controllers/retention/reconcile.ts',
+    file: 'src/controllers/retention/reconcile.ts',
     from: "this.#options.events.record(about, { type: 'Normal', ...announcement, reason: 'Expiring', essential: true });",
     to: 'void about;',
     rule: announced,
@@ -52,7 +52,7 @@ export const retentionMutants = {
     seed: 1,
   },
   'a deletion is announced at the time of its deletion': {
-    file: 'controllers/retention/decide.ts',
+    file: 'src/controllers/retention/decide.ts',
     from: 'Math.max(dueMs, announcedMs + lead);',
     to: 'dueMs;',
     rule: announced,
@@ -61,7 +61,7 @@ export const retentionMutants = {
     seed: 1,
   },
   'a deletion comes before the time that was announced': {
-    file: 'controllers/retention/decide.ts',
+    file: 'src/controllers/retention/decide.ts',
     from: 'return nowMs < atMs ?',
     to: 'return nowMs < announcedMs ?',
     rule: announced,
@@ -69,7 +69,7 @@ export const retentionMutants = {
     seed: 2,
   },
   'a sandbox goes in which a message waits': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: ' || conversations.some(isUnderWay)) return undefined;',
     to: ') return undefined;',
     rule: used,
@@ -78,7 +78,7 @@ export const retentionMutants = {
     seed: 1,
   },
   'a sandbox goes before its pod': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: ' || slotTaken(sandbox) || conversations',
     to: ' || conversations',
     rule: used,
@@ -86,7 +86,7 @@ export const retentionMutants = {
     seed: 1,
   },
   'a sandbox goes that a quota has paused in the middle of its work': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: 'if (reason === SandboxReason.quota && (interrupted || unfinished)) return undefined;',
     to: '',
     rule: used,
@@ -94,7 +94,7 @@ export const retentionMutants = {
     seed: 24,
   },
   'a volume goes with the first of the conversations that use it': {
-    file: 'controllers/retention/reconcile.ts',
+    file: 'src/controllers/retention/reconcile.ts',
     from: 'ownerReferences.every(({ uid }) => uid === metadata.uid);',
     to: 'ownerReferences.some(({ uid }) => uid === metadata.uid);',
     rule: used,
@@ -103,7 +103,7 @@ export const retentionMutants = {
     seed: 2,
   },
   'what has no setting is deleted': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: 'const kept = template?.spec.retention?.[rule];',
     to: "const kept = template?.spec.retention?.[rule] ?? '0s';",
     rule: off,
@@ -111,7 +111,7 @@ export const retentionMutants = {
     seed: 1,
   },
   "a conversation's own setting does not count": {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: 'seconds === undefined\n',
     to: 'seconds !== 0\n',
     rule: announcedInTime,
@@ -120,7 +120,7 @@ export const retentionMutants = {
     seed: 1,
   },
   'what is due is never deleted': {
-    file: 'controllers/retention/reconcile.ts',
+    file: 'src/controllers/retention/reconcile.ts',
     from: 'if (isSurelyDue) await',
     to: 'if (!isSurelyDue) await',
     rule: 'everything settles',
@@ -128,7 +128,7 @@ export const retentionMutants = {
     seed: 2,
   },
   'what is due is deleted at once, without a second look': {
-    file: 'controllers/retention/due-watch.ts',
+    file: 'src/controllers/retention/due-watch.ts',
     from: '    return confirmMs;',
     to: '    return 0;',
     rule: announced,
@@ -137,7 +137,7 @@ export const retentionMutants = {
     seed: 1,
   },
   'what is due is deleted minutes later': {
-    file: 'controllers/retention/reconcile.ts',
+    file: 'src/controllers/retention/reconcile.ts',
     from: 'times?.confirmMs ?? 120_000',
     to: '120_000',
     rule: inTime,
@@ -146,7 +146,7 @@ export const retentionMutants = {
     seed: 1,
   },
   'records of sandboxes that are gone are never deleted': {
-    file: 'controllers/retention/countdown.ts',
+    file: 'src/controllers/retention/countdown.ts',
     from: "isGone ? byTemplate(template, 'conversation', 'records', overMs) : undefined",
     to: 'void isGone',
     rule: announcedInTime,
@@ -154,7 +154,7 @@ export const retentionMutants = {
     seed: 2,
   },
   'an announcement that does not hold stays': {
-    file: 'controllers/retention/reconcile.ts',
+    file: 'src/controllers/retention/reconcile.ts',
     from: 'await this.#store(stored.object, undefined, signal);',
     to: 'void 0;',
     rule: 'an announcement that does not hold is withdrawn',
@@ -162,7 +162,7 @@ export const retentionMutants = {
     seed: 2,
   },
   'the change of a template is not seen': {
-    file: 'controllers/operator.ts',
+    file: 'src/controllers/operator.ts',
     from: 'updated: (changed, old) => expiry.observeTemplate(changed, old),',
     to: '',
     rule: announcedInTime,

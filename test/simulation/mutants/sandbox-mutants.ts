@@ -5,21 +5,21 @@ const activeSince = 'activeSince is when a sandbox began to run since its last p
 /** Mistakes in what becomes of a sandbox, and of the runs in it. */
 export const sandboxMutants = {
   'activeSince ends with a lost pod': {
-    file: 'controllers/sandbox/status.ts',
+    file: 'src/controllers/sandbox/status.ts',
     from: '...(!ready && wanted && activeSince !== undefined ? { activeSince } : {}),',
     to: '',
     rule: activeSince,
     seed: 3,
   },
   'activeSince stays over a pause': {
-    file: 'controllers/sandbox/status.ts',
+    file: 'src/controllers/sandbox/status.ts',
     from: '...(!ready && wanted && activeSince',
     to: '...(!ready && activeSince',
     rule: activeSince,
     seed: 1,
   },
   'a pause waits for its agent without a bound': {
-    file: 'controllers/sandbox/agent-stops.ts',
+    file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'this.#isInTime(scope, pausedAt) && running.length',
     to: 'running.length',
     rule: 'a pause ends in time',
@@ -27,7 +27,7 @@ export const sandboxMutants = {
     seed: 12,
   },
   'a pause waits for its agent for five minutes': {
-    file: 'controllers/sandbox/agent-stops.ts',
+    file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'options.pauseBoundMs ?? 15_000',
     to: 'options.pauseBoundMs ?? 300_000',
     rule: 'a pause ends in time',
@@ -35,14 +35,14 @@ export const sandboxMutants = {
     seed: 12,
   },
   'a run is interrupted before that is written down': {
-    file: 'controllers/sandbox/agent-stops.ts',
+    file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'if (interrupted.length > before.length) return',
     to: 'if (interrupted.length > mostInterrupted) return',
     rule: 'a run is written down before it is interrupted',
     seed: 4,
   },
   'only the first look at a pause writes down what runs': {
-    file: 'controllers/sandbox/agent-stops.ts',
+    file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'if (interrupted.length > before.length) return',
     to: 'if (before.length === 0 && interrupted.length > 0) return',
     rule: 'a run is written down before it is interrupted',
@@ -50,7 +50,7 @@ export const sandboxMutants = {
     seed: 12,
   },
   'the next look at a pause forgets what was interrupted': {
-    file: 'controllers/sandbox/status.ts',
+    file: 'src/controllers/sandbox/status.ts',
     from: 'progress.interrupted ?? old.interrupted ?? []',
     to: 'progress.interrupted ?? []',
     rule: 'an interrupted run is remembered until its agent runs again',
@@ -58,14 +58,14 @@ export const sandboxMutants = {
     seed: 19,
   },
   'the start deadline counts after the first run': {
-    file: 'controllers/sandbox/decide.ts',
+    file: 'src/controllers/sandbox/decide.ts',
     from: 'if (overdue && trouble === undefined && !lives) {',
     to: 'if (overdue && trouble === undefined) {',
     rule: 'a sandbox that has run does not fail for what passes',
     seed: 4,
   },
   'a jump of the wall clock ends a start': {
-    file: 'controllers/elapsed-times.ts',
+    file: 'src/controllers/elapsed-times.ts',
     from: 'return Math.floor(wallMs >= 0 ? Math.min(wallMs, observedMs) : observedMs);',
     to: 'return Math.floor(wallMs);',
     rule: 'a first start has its time',

@@ -1,4 +1,4 @@
-import { shellBlocksOf } from '../../../src/agent/reference/code-blocks.ts';
+import { shellBlocksOf } from '../../../packages/reference-agent/src/code-blocks.ts';
 
 const fence = '```';
 const codes = (text: string) => shellBlocksOf(text).map(({ shell, code }) => `${shell}: ${code}`);

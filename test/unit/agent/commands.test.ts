@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { BoundedOutput } from '../../../src/agent/reference/bounded-output.ts';
-import { Commands } from '../../../src/agent/reference/commands.ts';
+import { BoundedOutput } from '../../../packages/reference-agent/src/bounded-output.ts';
+import { Commands } from '../../../packages/reference-agent/src/commands.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const commands = new Commands();

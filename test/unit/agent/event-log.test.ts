@@ -1,9 +1,9 @@
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { EventLog, initialLog } from '../../../src/agent/reference/event-log.ts';
-import { searchEvents } from '../../../src/agent/reference/event-search.ts';
-import { agentMessage, statusUpdate, type AgentEvent } from '../../../src/agent/reference/events.ts';
+import { EventLog, initialLog } from '../../../packages/reference-agent/src/event-log.ts';
+import { searchEvents } from '../../../packages/reference-agent/src/event-search.ts';
+import { agentMessage, statusUpdate, type AgentEvent } from '../../../packages/reference-agent/src/events.ts';
 
 let folder: string;
 let path: string;

@@ -1,4 +1,4 @@
-import { EventPost, type EventPostOptions } from '../../../src/agent/reference/event-post.ts';
+import { EventPost, type EventPostOptions } from '../../../packages/reference-agent/src/event-post.ts';
 
 /** A receiver that takes what it is told to take, at most one at a time. */
 function setUp(options: Partial<EventPostOptions> = {}) {

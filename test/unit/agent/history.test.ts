@@ -1,6 +1,6 @@
-import { agentMessage, type AgentEvent, type EventBody } from '../../../src/agent/reference/events.ts';
-import { historyOf } from '../../../src/agent/reference/history.ts';
-import { terminalAction, terminalObservation } from '../../../src/agent/reference/tool-events.ts';
+import { agentMessage, type AgentEvent, type EventBody } from '../../../packages/reference-agent/src/events.ts';
+import { historyOf } from '../../../packages/reference-agent/src/history.ts';
+import { terminalAction, terminalObservation } from '../../../packages/reference-agent/src/tool-events.ts';
 
 let number = 0;
 const stored = (body: EventBody): AgentEvent => ({ id: `e${(number += 1)}`, timestamp: '2026-01-01T00:00:00.000000', ...body });

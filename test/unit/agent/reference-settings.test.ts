@@ -1,4 +1,4 @@
-import { commandEnvironment, loadSettings } from '../../../src/agent/reference/settings.ts';
+import { commandEnvironment, loadSettings } from '../../../packages/reference-agent/src/settings.ts';
 
 const keyed = { OH_SESSION_API_KEYS_0: 'k' };
 

@@ -1,5 +1,5 @@
 import { claimStateOf, isPrunable, listed, type ClaimFacts, type PruneSelection } from '../../../src/commands/claim-state.ts';
-import type { PersistentVolumeClaim, Pod } from '../../../src/resources/core.ts';
+import type { PersistentVolumeClaim, Pod } from '../../../packages/kube/src/core.ts';
 import { aClaim, aPod, aSandbox, noon, noonMs } from '../../support/builders.ts';
 
 const sandbox = aSandbox();

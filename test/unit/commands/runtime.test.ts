@@ -1,6 +1,6 @@
 import { connect, connectForLease, createRuntime } from '../../../src/commands/runtime.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
-import { leases } from '../../../src/resources/core.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { leases } from '../../../packages/kube/src/core.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { json, startApiStub, type Answering } from '../kube/api-stub.ts';
 

@@ -3,7 +3,7 @@ import type { Step } from '../../../src/controllers/admission/step.ts';
 import { noticesOf } from '../../../src/controllers/admission/notices.ts';
 import { SandboxCondition, resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
-import { ownerReferenceTo } from '../../../src/resources/object.ts';
+import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { quotaRules, type QuotaRule } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aConversation, aQuota, aSandbox, aSlot, later, noon } from '../../support/builders.ts';

@@ -1,5 +1,5 @@
 import { ownSandboxName } from '../../../src/resources/ids.ts';
-import { ownerReferenceTo } from '../../../src/resources/object.ts';
+import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
 import { aConversation, aQuota, aSandbox, admitted, condition, noon } from '../../support/builders.ts';

@@ -1,5 +1,5 @@
-import type { StatusUpdate } from '../../../src/kube/client.ts';
-import { ownerReferenceTo, type KubeObject, type ResourceDefinition } from '../../../src/resources/object.ts';
+import type { StatusUpdate } from '../../../packages/kube/src/client.ts';
+import { ownerReferenceTo, type KubeObject, type ResourceDefinition } from '../../../packages/kube/src/object.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
 import { aConversation, aQuota, aSandbox, admitted, condition, noon } from '../../support/builders.ts';

@@ -1,6 +1,6 @@
 import { AgentHints } from '../../../src/controllers/agent-hints.ts';
 import { conversationIndexers } from '../../../src/controllers/caches.ts';
-import { IndexedStore } from '../../../src/kube/store.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { conversationIdOf } from '../../../src/resources/ids.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';

@@ -1,9 +1,9 @@
 import type { AgentClient, AgentConversation, AgentMessage, AgentUserMessage } from '../../../src/agent/agent.ts';
 import { AgentError, type AgentErrorCode } from '../../../src/agent/errors.ts';
 import { Delivery } from '../../../src/controllers/conversation/delivery.ts';
-import type { EventDetails } from '../../../src/kube/events.ts';
-import { ApiError } from '../../../src/kube/errors.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import type { EventDetails } from '../../../packages/kube/src/events.ts';
+import { ApiError } from '../../../packages/kube/src/errors.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation, ConversationStatus, ExecutionStatus, LaterMessage } from '../../../src/resources/conversation.ts';
 import { aConversation, noonMs } from '../../support/builders.ts';

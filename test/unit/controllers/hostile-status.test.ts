@@ -7,10 +7,10 @@ import { withAgentState } from '../../../src/controllers/conversation/execution.
 import { withSending } from '../../../src/controllers/conversation/messages.ts';
 import { StartFailure, withFailure } from '../../../src/controllers/conversation/start.ts';
 import { noAgentCredentials } from '../../../src/agent/credentials.ts';
-import type { Json } from '../../../src/embedded/json/json.ts';
-import type { Schema } from '../../../src/embedded/schema/structural-schema.ts';
-import { validate } from '../../../src/embedded/schema/validate.ts';
-import { IndexedStore } from '../../../src/kube/store.ts';
+import type { Json } from '../../../packages/local-cluster/src/json/json.ts';
+import type { Schema } from '../../../packages/local-cluster/src/schema/structural-schema.ts';
+import { validate } from '../../../packages/local-cluster/src/schema/validate.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { conversationDefinition, conversationStatusSchema, type ConversationStatus } from '../../../src/resources/conversation.ts';
 import { crdOf } from '../../../src/resources/crd.ts';
 import { aConversation, noon, noonMs } from '../../support/builders.ts';

@@ -2,7 +2,7 @@ import type { AgentClient, AgentConversation, AgentLlm } from '../../../src/agen
 import { AgentError } from '../../../src/agent/errors.ts';
 import { AgentConfigurations } from '../../../src/controllers/conversation/agent-configuration.ts';
 import { KeyRotation } from '../../../src/controllers/conversation/key-rotation.ts';
-import { IndexedStore } from '../../../src/kube/store.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aTemplate } from '../../support/builders.ts';

@@ -1,8 +1,8 @@
-import { sleep } from '../../../src/kube/clock.ts';
-import { TransportError } from '../../../src/kube/errors.ts';
+import { sleep } from '../../../packages/kube/src/clock.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
 import { isTrue } from '../../../src/resources/conditions.ts';
-import { pods } from '../../../src/resources/core.ts';
-import type { KubeObject, ResourceDefinition } from '../../../src/resources/object.ts';
+import { pods } from '../../../packages/kube/src/core.ts';
+import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/object.ts';
 import { sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
 import { aConversation, aQuota, admitted } from '../../support/builders.ts';

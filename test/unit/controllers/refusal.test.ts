@@ -1,4 +1,4 @@
-import { ApiError, TransportError } from '../../../src/kube/errors.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { refusalOf, retryAfterMs, type Creature } from '../../../src/controllers/sandbox/refusal.ts';
 import type { Patience, TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
 

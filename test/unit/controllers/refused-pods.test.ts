@@ -1,4 +1,4 @@
-import { persistentVolumeClaims, pods } from '../../../src/resources/core.ts';
+import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
 import { sandboxes } from '../../../src/resources/sandbox.ts';
 import { aClaim, aSandbox, admitted, condition, noon } from '../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { finishedReasonOf, type Conversation, type LaterMessage } from '../../../src/resources/conversation.ts';
-import { TransportError } from '../../../src/kube/errors.ts';
+import { TransportError } from '../../../packages/kube/src/errors.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { sandboxTemplates } from '../../../src/resources/sandbox-template.ts';
 import { RetainedObjects } from '../../support/retained-objects.ts';

@@ -1,6 +1,6 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
-import { ApiError } from '../../../src/kube/errors.ts';
-import { persistentVolumeClaims, pods } from '../../../src/resources/core.ts';
+import { ApiError } from '../../../packages/kube/src/errors.ts';
+import { persistentVolumeClaims, pods } from '../../../packages/kube/src/core.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aSandbox, aTemplate, admitted } from '../../support/builders.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';

@@ -1,7 +1,7 @@
 import { ensureSandbox, findSandbox, type SandboxAccess } from '../../../src/controllers/conversation/sandbox-of.ts';
-import { IndexedStore } from '../../../src/kube/store.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
-import { ownerReferenceTo } from '../../../src/resources/object.ts';
+import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';

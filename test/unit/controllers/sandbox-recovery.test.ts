@@ -1,5 +1,5 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
-import { persistentVolumeClaims, pods, type Pod } from '../../../src/resources/core.ts';
+import { persistentVolumeClaims, pods, type Pod } from '../../../packages/kube/src/core.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aClaim, aContainer, aPod, aSandbox, admitted, condition, later, noon } from '../../support/builders.ts';
 import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';

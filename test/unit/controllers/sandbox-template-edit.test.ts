@@ -2,7 +2,7 @@ import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { AgentError } from '../../../src/agent/errors.ts';
 import type { AgentEndpoint, AgentState } from '../../../src/agent/agent.ts';
 import { buildPod } from '../../../src/controllers/sandbox/pod.ts';
-import { persistentVolumeClaims, pods, type Pod } from '../../../src/resources/core.ts';
+import { persistentVolumeClaims, pods, type Pod } from '../../../packages/kube/src/core.ts';
 import { sandboxes, type Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplateSpec } from '../../../src/resources/sandbox-template.ts';
 import { aClaim, aContainer, aPod, aSandbox, aTemplate, admitted, condition, noon } from '../../support/builders.ts';

@@ -2,7 +2,7 @@ import type { CachedConversation } from '../../../src/resources/cached-conversat
 import type { ConversationSpec, ConversationStatus } from '../../../src/resources/conversation.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { ownSandboxName } from '../../../src/resources/ids.ts';
-import { ownerReferenceTo } from '../../../src/resources/object.ts';
+import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
 import { aConversation, aQuota, aSandbox } from '../../support/builders.ts';

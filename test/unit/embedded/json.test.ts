@@ -1,7 +1,7 @@
-import type { JsonObject } from '../../../src/embedded/json/json.ts';
-import { findAll, parseJsonPath, plainKeys } from '../../../src/embedded/json/json-path.ts';
-import { mergePatch } from '../../../src/embedded/json/merge-patch.ts';
-import { strategicMergePatch } from '../../../src/embedded/json/strategic-merge.ts';
+import type { JsonObject } from '../../../packages/local-cluster/src/json/json.ts';
+import { findAll, parseJsonPath, plainKeys } from '../../../packages/local-cluster/src/json/json-path.ts';
+import { mergePatch } from '../../../packages/local-cluster/src/json/merge-patch.ts';
+import { strategicMergePatch } from '../../../packages/local-cluster/src/json/strategic-merge.ts';
 
 const object = {
   metadata: { labels: { 'app.io/name': 'x' } },

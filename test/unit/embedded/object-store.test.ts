@@ -1,7 +1,7 @@
-import type { ApiObject } from '../../../src/embedded/api/api-object.ts';
-import type { Change } from '../../../src/embedded/storage/change.ts';
-import { volatileJournal, type Journal } from '../../../src/embedded/storage/journal.ts';
-import { ObjectStore } from '../../../src/embedded/storage/object-store.ts';
+import type { ApiObject } from '../../../packages/local-cluster/src/api/api-object.ts';
+import type { Change } from '../../../packages/local-cluster/src/storage/change.ts';
+import { volatileJournal, type Journal } from '../../../packages/local-cluster/src/storage/journal.ts';
+import { ObjectStore } from '../../../packages/local-cluster/src/storage/object-store.ts';
 
 const anObject = (name: string, value = 1, namespace = 'n'): ApiObject => ({
   apiVersion: 'v1',

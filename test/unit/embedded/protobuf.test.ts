@@ -1,4 +1,4 @@
-import { jsonOfProtobuf } from '../../../src/embedded/http/protobuf.ts';
+import { jsonOfProtobuf } from '../../../packages/local-cluster/src/http/protobuf.ts';
 
 const field = (number: number, content: string | Buffer): Buffer => {
   const bytes = Buffer.from(content as string);

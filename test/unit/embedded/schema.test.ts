@@ -1,8 +1,8 @@
-import type { Json } from '../../../src/embedded/json/json.ts';
-import { applyDefaults } from '../../../src/embedded/schema/apply-defaults.ts';
-import { prune } from '../../../src/embedded/schema/prune.ts';
-import type { Schema } from '../../../src/embedded/schema/structural-schema.ts';
-import { validate } from '../../../src/embedded/schema/validate.ts';
+import type { Json } from '../../../packages/local-cluster/src/json/json.ts';
+import { applyDefaults } from '../../../packages/local-cluster/src/schema/apply-defaults.ts';
+import { prune } from '../../../packages/local-cluster/src/schema/prune.ts';
+import type { Schema } from '../../../packages/local-cluster/src/schema/structural-schema.ts';
+import { validate } from '../../../packages/local-cluster/src/schema/validate.ts';
 
 const text: Schema = { type: 'string' };
 const faults = (value: Json, schema: Schema, old?: Json) =>

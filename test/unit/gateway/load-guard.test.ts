@@ -1,6 +1,6 @@
 import { ProblemError } from '../../../src/gateway/errors/problem-error.ts';
 import { LoadGuard } from '../../../src/gateway/limits/load-guard.ts';
-import type { Clock } from '../../../src/kube/clock.ts';
+import type { Clock } from '../../../packages/kube/src/clock.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 

@@ -1,5 +1,5 @@
 import { RateLimits } from '../../../src/gateway/limits/rate-limits.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 

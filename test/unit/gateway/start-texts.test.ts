@@ -1,6 +1,6 @@
 import { StartTextReader } from '../../../src/gateway/lookup/start-texts.ts';
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { ApiError } from '../../../src/kube/errors.ts';
+import type { KubeClient } from '../../../packages/kube/src/client.ts';
+import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation } from '../../../src/resources/conversation.ts';
 import { aConversation } from '../../support/builders.ts';

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import type { Cache } from '../../../src/gateway/lookup/cache.ts';
 import { StoredTotals, type Reservation } from '../../../src/gateway/lookup/stored-totals.ts';
-import type { Handler } from '../../../src/kube/reflector.ts';
-import { IndexedStore } from '../../../src/kube/store.ts';
+import type { Handler } from '../../../packages/kube/src/reflector.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { isStartOver, startStatusOf, type ConversationStatus, type StartStatus } from '../../../src/resources/conversation.ts';
-import type { KubeObject } from '../../../src/resources/object.ts';
+import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, condition, noon } from '../../support/builders.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

@@ -2,7 +2,7 @@ import { ProblemError } from '../../../src/gateway/errors/problem-error.ts';
 import { problems, type ProblemCode } from '../../../src/gateway/errors/catalogue.ts';
 import { problemBody, problemSchema } from '../../../src/gateway/errors/problem-body.ts';
 import { toProblem } from '../../../src/gateway/errors/to-problem.ts';
-import { ApiError, TransportError } from '../../../src/kube/errors.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 
 const apiError = (status: number, reason: string, retryAfterSeconds?: number) =>
   new ApiError(status, {

@@ -11,7 +11,7 @@ import { wireTime } from '../../../src/gateway/views/time.ts';
 import { startTextsOf } from '../../../src/gateway/views/start-request.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import { firstWords } from '../../../src/resources/first-words.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 
 const id = '019aa6a65c4d7b1e8f1f2f7f4f3a2b10';
 const at = (second: number) => `2026-03-01T12:00:0${second}.123Z`;

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { HttpKubeClient } from '../../../src/kube/http-client.ts';
-import { Transport, type TransportOptions } from '../../../src/kube/transport.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
+import { Transport, type TransportOptions } from '../../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 
 export interface SeenRequest {
   readonly method: string;

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { backoffDelayMs } from '../../../src/kube/backoff.ts';
+import { backoffDelayMs } from '../../../packages/kube/src/backoff.ts';
 
 const options = fc.record({
   baseMs: fc.integer({ min: 1, max: 10_000 }),

@@ -1,5 +1,5 @@
-import { Controller, type ControllerOptions, type Request } from '../../../src/kube/controller.ts';
-import { ApiError } from '../../../src/kube/errors.ts';
+import { Controller, type ControllerOptions, type Request } from '../../../packages/kube/src/controller.ts';
+import { ApiError } from '../../../packages/kube/src/errors.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

@@ -1,7 +1,7 @@
-import type { KubeClient } from '../../../src/kube/client.ts';
-import { ApiError } from '../../../src/kube/errors.ts';
-import { EventRecorder, type EventRecorderOptions } from '../../../src/kube/events.ts';
-import type { KubeEvent } from '../../../src/resources/core.ts';
+import type { KubeClient } from '../../../packages/kube/src/client.ts';
+import { ApiError } from '../../../packages/kube/src/errors.ts';
+import { EventRecorder, type EventRecorderOptions } from '../../../packages/kube/src/events.ts';
+import type { KubeEvent } from '../../../packages/kube/src/core.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aThing } from './things.ts';

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { FairQueue } from '../../../src/kube/fair-queue.ts';
+import { FairQueue } from '../../../packages/kube/src/fair-queue.ts';
 
 const share = fc.constantFrom('alice', 'bob', 'carol', 'dave');
 const step = fc.oneof(

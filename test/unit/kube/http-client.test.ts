@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
-import type { WatchEvent } from '../../../src/kube/client.ts';
-import { HttpKubeClient } from '../../../src/kube/http-client.ts';
-import { namespaces, pods } from '../../../src/resources/core.ts';
-import type { KubeObject } from '../../../src/resources/object.ts';
+import type { WatchEvent } from '../../../packages/kube/src/client.ts';
+import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
+import { namespaces, pods } from '../../../packages/kube/src/core.ts';
+import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import { aTransport, cut, json, reset, status, type Answering, type ApiStub } from './api-stub.ts';
 import { aThing, things, type Thing } from './things.ts';
 

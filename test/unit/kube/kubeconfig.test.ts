@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadConnection } from '../../../src/kube/kubeconfig.ts';
+import { loadConnection } from '../../../packages/kube/src/kubeconfig.ts';
 
 let folder: string;
 beforeEach(async () => {

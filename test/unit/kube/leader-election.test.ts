@@ -1,8 +1,8 @@
 import * as fc from 'fast-check';
-import { sleep } from '../../../src/kube/clock.ts';
-import { fenced } from '../../../src/kube/fenced-client.ts';
-import { LeaderElection, NotLeadingError, type LeaderElectionOptions } from '../../../src/kube/leader-election.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { sleep } from '../../../packages/kube/src/clock.ts';
+import { fenced } from '../../../packages/kube/src/fenced-client.ts';
+import { LeaderElection, NotLeadingError, type LeaderElectionOptions } from '../../../packages/kube/src/leader-election.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { LeaseServer, ProcessClock, fairWeather, type Weather } from './lease-server.ts';
 import { things } from './things.ts';

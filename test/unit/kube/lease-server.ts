@@ -1,7 +1,7 @@
-import type { CallOptions, KubeClient } from '../../../src/kube/client.ts';
-import type { Clock, Timer } from '../../../src/kube/clock.ts';
-import { ApiError, TransportError } from '../../../src/kube/errors.ts';
-import type { Lease } from '../../../src/resources/core.ts';
+import type { CallOptions, KubeClient } from '../../../packages/kube/src/client.ts';
+import type { Clock, Timer } from '../../../packages/kube/src/clock.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import type { Lease } from '../../../packages/kube/src/core.ts';
 import type { VirtualClock } from '../../support/virtual-clock.ts';
 
 /** A process that may be stopped for a while, as SIGSTOP or a busy machine does: time goes on, but nothing runs. */

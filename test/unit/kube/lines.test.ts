@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { linesIn, linesOf, wholeLines } from '../../../src/kube/lines.ts';
+import { linesIn, linesOf, wholeLines } from '../../../packages/kube/src/lines.ts';
 
 async function* chunksOf(bytes: Uint8Array, cuts: readonly number[]): AsyncGenerator<Uint8Array> {
   const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((one, other) => one - other);

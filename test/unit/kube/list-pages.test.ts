@@ -1,6 +1,6 @@
-import { HttpKubeClient } from '../../../src/kube/http-client.ts';
-import { AnswerTooLargeError, TransportError } from '../../../src/kube/errors.ts';
-import { PageSize } from '../../../src/kube/page-size.ts';
+import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
+import { AnswerTooLargeError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { PageSize } from '../../../packages/kube/src/page-size.ts';
 import { aTransport, json, stall, status, type Answering } from './api-stub.ts';
 import { aThing, things } from './things.ts';
 

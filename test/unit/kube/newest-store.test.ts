@@ -1,5 +1,5 @@
-import { NewestStore } from '../../../src/kube/newest-store.ts';
-import { IndexedStore } from '../../../src/kube/store.ts';
+import { NewestStore } from '../../../packages/kube/src/newest-store.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { aThing, type Thing } from './things.ts';
 
 function aStore() {

@@ -1,6 +1,6 @@
-import { Reflector } from '../../../src/kube/reflector.ts';
-import type { KubeObject } from '../../../src/resources/object.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { Reflector } from '../../../packages/kube/src/reflector.ts';
+import type { KubeObject } from '../../../packages/kube/src/object.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { ScriptedServer } from './scripted-server.ts';
 import { things, type Thing } from './things.ts';

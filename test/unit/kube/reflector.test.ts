@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import { ApiError, TransportError } from '../../../src/kube/errors.ts';
-import { Reflector, type Handler } from '../../../src/kube/reflector.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { Reflector, type Handler } from '../../../packages/kube/src/reflector.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { ScriptedServer } from './scripted-server.ts';

@@ -1,6 +1,6 @@
-import type { KubeClient, ListResult, WatchEvent, WatchOptions } from '../../../src/kube/client.ts';
-import { sleep, type Clock } from '../../../src/kube/clock.ts';
-import { ApiError, TransportError } from '../../../src/kube/errors.ts';
+import type { KubeClient, ListResult, WatchEvent, WatchOptions } from '../../../packages/kube/src/client.ts';
+import { sleep, type Clock } from '../../../packages/kube/src/clock.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { aThing, type Thing } from './things.ts';
 
 interface Watcher {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { Shares, type Bound, type Holder, type Release } from '../../../src/kube/shares.ts';
+import { Shares, type Bound, type Holder, type Release } from '../../../packages/kube/src/shares.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 class Refused extends Error {

@@ -1,7 +1,7 @@
-import { systemClock } from '../../../src/kube/clock.ts';
-import { HttpKubeClient } from '../../../src/kube/http-client.ts';
-import { Reflector } from '../../../src/kube/reflector.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
+import { Reflector } from '../../../packages/kube/src/reflector.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { cachedConversation, maxCachedTextBytes } from '../../../src/resources/cached-conversation.ts';
 import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
 import { storedBytesOf } from '../../../src/resources/stored-size.ts';

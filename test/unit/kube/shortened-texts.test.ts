@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { shortenTexts } from '../../../src/kube/shortened-texts.ts';
+import { shortenTexts } from '../../../packages/kube/src/shortened-texts.ts';
 
 type Within = 'items' | 'object';
 

@@ -1,6 +1,6 @@
 import jsonPatch, { type Operation } from 'fast-json-patch';
 import * as fc from 'fast-check';
-import { statusPatch, type JsonPatch } from '../../../src/kube/status-patch.ts';
+import { statusPatch, type JsonPatch } from '../../../packages/kube/src/status-patch.ts';
 
 const version = { op: 'replace', path: '/metadata/resourceVersion', value: '7' };
 

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { IndexedStore, type Indexers } from '../../../src/kube/store.ts';
+import { IndexedStore, type Indexers } from '../../../packages/kube/src/store.ts';
 import { aThing, type Thing } from './things.ts';
 
 const indexers: Indexers<Thing> = {

@@ -1,4 +1,4 @@
-import type { KubeObject, ResourceDefinition } from '../../../src/resources/object.ts';
+import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/object.ts';
 
 /** A kind for tests; `color` is what it is indexed by, `valid` whether its schema takes it. */
 export interface Thing extends KubeObject {

@@ -3,11 +3,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { systemClock } from '../../../src/kube/clock.ts';
-import { HttpKubeClient } from '../../../src/kube/http-client.ts';
-import { Transport } from '../../../src/kube/transport.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
-import { configMaps } from '../../../src/resources/core.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
+import { Transport } from '../../../packages/kube/src/transport.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { configMaps } from '../../../packages/kube/src/core.ts';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;

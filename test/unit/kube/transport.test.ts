@@ -1,8 +1,8 @@
-import { sleep, systemClock } from '../../../src/kube/clock.ts';
-import { ApiError, TransportError } from '../../../src/kube/errors.ts';
-import { Transport, type TransportRequest } from '../../../src/kube/transport.ts';
+import { sleep, systemClock } from '../../../packages/kube/src/clock.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { Transport, type TransportRequest } from '../../../packages/kube/src/transport.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import { eventually } from '../../support/eventually.ts';
 import { aTransport, cut, json, reset, stall, startApiStub, status, type Answering } from './api-stub.ts';
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import { ApiError, TransportError } from '../../../src/kube/errors.ts';
-import { watchEvent } from '../../../src/kube/watch-event.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { watchEvent } from '../../../packages/kube/src/watch-event.ts';
 import { aThing, things } from './things.ts';
 
 /** Text that looks like what the parser looks for, where it may stand in a string and where it may not. */

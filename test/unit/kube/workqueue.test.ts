@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { Workqueue } from '../../../src/kube/workqueue.ts';
+import { Workqueue } from '../../../packages/kube/src/workqueue.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const keys = ['a', 'b', 'c', 'd'] as const;

@@ -1,4 +1,4 @@
-import { WriteLedger } from '../../../src/kube/write-ledger.ts';
+import { WriteLedger } from '../../../packages/kube/src/write-ledger.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 describe('a ledger of writes', () => {

@@ -1,7 +1,7 @@
-import { afterRun, goDuration, noBackOff, raised } from '../../../src/embedded/process-node/back-off.ts';
-import { recordsFromStatus, type ContainerRecord } from '../../../src/embedded/process-node/container-record.ts';
-import { decide, isOver, type Plan } from '../../../src/embedded/process-node/decide.ts';
-import type { Pod } from '../../../src/resources/core.ts';
+import { afterRun, goDuration, noBackOff, raised } from '../../../packages/local-cluster/src/kubelet/back-off.ts';
+import { recordsFromStatus, type ContainerRecord } from '../../../packages/local-cluster/src/kubelet/container-record.ts';
+import { decide, isOver, type Plan } from '../../../packages/local-cluster/src/kubelet/decide.ts';
+import type { Pod } from '../../../packages/kube/src/core.ts';
 import { aContainer, aPod, aRecord, exited, limits, records, running, waiting, waits } from './pods.ts';
 
 const nowMs = 1_000_000;

@@ -1,6 +1,6 @@
-import type { ContainerRecord } from '../../../src/embedded/process-node/container-record.ts';
-import { phaseOf, podStatusOf, type Observed, type PodStatus } from '../../../src/embedded/process-node/pod-status.ts';
-import type { Pod } from '../../../src/resources/core.ts';
+import type { ContainerRecord } from '../../../packages/local-cluster/src/kubelet/container-record.ts';
+import { phaseOf, podStatusOf, type Observed, type PodStatus } from '../../../packages/local-cluster/src/kubelet/pod-status.ts';
+import type { Pod } from '../../../packages/kube/src/core.ts';
 import { aContainer, aPod, aRecord, exited, records, running, started, waiting } from './pods.ts';
 
 const now = '2030-01-01T02:00:00Z';

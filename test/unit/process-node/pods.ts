@@ -1,6 +1,6 @@
-import { kubeletBackOff, noBackOff, type BackOff } from '../../../src/embedded/process-node/back-off.ts';
-import type { ContainerRecord, ContainerState } from '../../../src/embedded/process-node/container-record.ts';
-import type { Container, Pod } from '../../../src/resources/core.ts';
+import { kubeletBackOff, noBackOff, type BackOff } from '../../../packages/local-cluster/src/kubelet/back-off.ts';
+import type { ContainerRecord, ContainerState } from '../../../packages/local-cluster/src/kubelet/container-record.ts';
+import type { Container, Pod } from '../../../packages/kube/src/core.ts';
 
 type Spec = NonNullable<Pod['spec']>;
 

@@ -1,9 +1,9 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ProcessNode, type ProcessNodeOptions } from '../../../src/embedded/process-node/process-node.ts';
-import { ApiError, TransportError } from '../../../src/kube/errors.ts';
-import { silentLogger } from '../../../src/observability/logger.ts';
+import { ProcessNode, type ProcessNodeOptions } from '../../../packages/local-cluster/src/kubelet/process-node.ts';
+import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
 import {
   configMaps,
   nodes,
@@ -13,8 +13,8 @@ import {
   type Container,
   type PersistentVolumeClaim,
   type Pod,
-} from '../../../src/resources/core.ts';
-import type { NewObject } from '../../../src/resources/object.ts';
+} from '../../../packages/kube/src/core.ts';
+import type { NewObject } from '../../../packages/kube/src/object.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FakeKubeClient } from '../../support/fake-kube-client.ts';
 import { FakeProcessRunner, type FakeProcess } from '../../support/fake-process-runner.ts';

@@ -1,11 +1,11 @@
-import { loopbackAddress } from '../../../src/embedded/process-node/address-pool.ts';
-import { expand, fieldOf } from '../../../src/embedded/process-node/container-environment.ts';
-import { translateArgument, translatePath, workingDirOf } from '../../../src/embedded/process-node/mounts.ts';
-import { pathSegment } from '../../../src/embedded/process-node/node-folder.ts';
-import { counted, noCount } from '../../../src/embedded/process-node/probe-counter.ts';
-import { portOf, refusalOf } from '../../../src/embedded/process-node/probe.ts';
-import { parseStat } from '../../../src/embedded/process-node/process-table.ts';
-import { obstacle } from '../../../src/embedded/process-node/scheduler.ts';
+import { loopbackAddress } from '../../../packages/local-cluster/src/kubelet/address-pool.ts';
+import { expand, fieldOf } from '../../../packages/local-cluster/src/kubelet/container-environment.ts';
+import { translateArgument, translatePath, workingDirOf } from '../../../packages/local-cluster/src/kubelet/mounts.ts';
+import { pathSegment } from '../../../packages/local-cluster/src/kubelet/node-folder.ts';
+import { counted, noCount } from '../../../packages/local-cluster/src/kubelet/probe-counter.ts';
+import { portOf, refusalOf } from '../../../packages/local-cluster/src/kubelet/probe.ts';
+import { parseStat } from '../../../packages/local-cluster/src/kubelet/process-table.ts';
+import { obstacle } from '../../../packages/local-cluster/src/kubelet/scheduler.ts';
 import { aContainer, aPod } from './pods.ts';
 
 const mounts = [

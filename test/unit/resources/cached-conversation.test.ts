@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
 import type { Conversation, LaterMessage, Message } from '../../../src/resources/conversation.ts';
 import { Interner } from '../../../src/resources/interner.ts';
-import type { ObjectMeta } from '../../../src/resources/object.ts';
+import type { ObjectMeta } from '../../../packages/kube/src/object.ts';
 import { storedBytesOf } from '../../../src/resources/stored-size.ts';
 import { aConversation } from '../../support/builders.ts';
 

@@ -1,10 +1,10 @@
 import { cachedClaim } from '../../../src/resources/cached-claim.ts';
 import { cachedPod } from '../../../src/resources/cached-pod.ts';
 import { cachedSandbox } from '../../../src/resources/cached-sandbox.ts';
-import type { Pod } from '../../../src/resources/core.ts';
+import type { Pod } from '../../../packages/kube/src/core.ts';
 import { Interner } from '../../../src/resources/interner.ts';
 import { retainedLabel } from '../../../src/controllers/sandbox/claim.ts';
-import { ownerReferenceTo } from '../../../src/resources/object.ts';
+import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { ownerAnnotation, sandboxLabel, sandboxLabels } from '../../../src/resources/sandbox.ts';
 import { aClaim, aPod, aSandbox } from '../../support/builders.ts';
 

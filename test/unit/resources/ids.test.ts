@@ -1,13 +1,6 @@
 import fc from 'fast-check';
-import {
-  conversationIdOf,
-  conversationIdOfStartTask,
-  dashedUuid,
-  newUuid,
-  parseUuid,
-  startTaskIdOf,
-  uuidOf,
-} from '../../../src/resources/ids.ts';
+import { dashedUuid, newUuid, parseUuid } from '@conversation-operator/kube/uuid';
+import { conversationIdOf, conversationIdOfStartTask, startTaskIdOf, uuidOf } from '../../../src/resources/ids.ts';
 
 const uuid = fc.uuid().map((text) => text.replaceAll('-', ''));
 

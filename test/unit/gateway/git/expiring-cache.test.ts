@@ -1,5 +1,5 @@
 import { ExpiringCache } from '../../../../src/gateway/git/expiring-cache.ts';
-import { systemClock } from '../../../../src/kube/clock.ts';
+import { systemClock } from '../../../../packages/kube/src/clock.ts';
 
 describe('a cache of what expires', () => {
   let now = 0;

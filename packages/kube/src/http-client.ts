@@ -1,0 +1,327 @@
+import type { KubeObject, NewObject, ResourceDefinition } from './object.ts';
+import type {
+  CallOptions,
+  CreateOptions,
+  DeleteOptions,
+  KubeClient,
+  ListOptions,
+  ListResult,
+  Mapping,
+  ShorteningOptions,
+  StatusOptions,
+  StatusUpdate,
+  Subresource,
+  WatchEvent,
+  WatchOptions,
+} from './client.ts';
+import { AnswerTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
+import { Flattened } from './flattened.ts';
+import { linesIn, linesOf, wholeLines } from './lines.ts';
+import { PageSize } from './page-size.ts';
+import { ScratchBuffer } from './scratch-buffer.ts';
+import { shortenTexts } from './shortened-texts.ts';
+import { statusPatch } from './status-patch.ts';
+import type { Transport } from './transport.ts';
+import { watchEvent, withoutManagedFields } from './watch-event.ts';
+
+type Resource<T extends KubeObject> = ResourceDefinition<T>;
+type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+interface ListPage<T> {
+  readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
+  readonly items: readonly T[] | null;
+}
+
+/** A page of more than one object that is larger is asked for again with fewer: a list never takes more memory than this and its copies. */
+const maxPageBytes = 16_777_216;
+/** A server that does not know the form answers with the object. */
+const metadataForm = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
+/** How often a list is asked for in pages before all of it is asked for at once, as by client-go's pager: that succeeds where it is small. */
+const pagedAttempts = 2;
+/** etcd's limit for a request is 1.5 MiB; an object may be larger when it is read in another version. */
+const maxWatchLineBytes = 8_388_608;
+
+export interface HttpKubeClientOptions {
+  readonly transport: Pick<Transport, 'call' | 'stream'>;
+}
+
+/** The API server over HTTP. `managedFields` are left out of everything it returns. */
+export class HttpKubeClient implements KubeClient {
+  readonly #transport: Pick<Transport, 'call' | 'stream'>;
+  /** By plural and group. */
+  readonly #pageSizes = new Map<string, PageSize>();
+
+  constructor({ transport }: HttpKubeClientOptions) {
+    this.#transport = transport;
+  }
+
+  async get<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options: CallOptions = {}): Promise<T> {
+    const path = objectPath(resource, namespace, name);
+    return withoutManagedFields(
+      resource,
+      await this.#transport.call({ verb: 'get', resource: resource.plural, method: 'GET', path, ...sending(options) }),
+    );
+  }
+
+  list<T extends KubeObject>(resource: Resource<T>, options: ListOptions & CallOptions = {}): Promise<ListResult<T>> {
+    return this.listMapped(resource, (object) => object, options);
+  }
+
+  async listMapped<T extends KubeObject, R>(
+    resource: Resource<T>,
+    map: Mapping<T, R>,
+    options: ListOptions & CallOptions & ShorteningOptions = {},
+  ): Promise<ListResult<R>> {
+    // The state that the pages show may be compacted before the last one has come.
+    for (let attempt = 1; attempt <= pagedAttempts; attempt++) {
+      try {
+        return await this.#pages(resource, map, options);
+      } catch (error) {
+        if (!isExpired(error)) throw error;
+      }
+    }
+    return this.#pages(resource, map, options, 'all at once');
+  }
+
+  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterableIterator<WatchEvent<T>> {
+    return new Flattened(this.#watchBatches(resource, options));
+  }
+
+  async create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CreateOptions = {}): Promise<T> {
+    const path = withQuery(collectionPath(resource, object.metadata.namespace ?? ''), writing(options));
+    const answer = await this.#transport.call({
+      verb: 'create',
+      resource: resource.plural,
+      method: 'POST',
+      path,
+      body: object,
+      accept: options.metadataOnly === true ? metadataForm : undefined,
+      ...sending(options),
+    });
+    const stored = withoutManagedFields<T>(resource, answer);
+    return options.metadataOnly === true ? { ...object, ...stored, apiVersion: object.apiVersion, kind: object.kind } : stored;
+  }
+
+  async update<T extends KubeObject>(resource: Resource<T>, object: NoInfer<T>, options: CallOptions = {}): Promise<T> {
+    const { namespace = '', name } = object.metadata;
+    const path = withQuery(objectPath(resource, namespace, name), writing(options));
+    const stored = await this.#transport.call({
+      verb: 'update',
+      resource: resource.plural,
+      method: 'PUT',
+      path,
+      body: object,
+      ...sending(options),
+    });
+    return withoutManagedFields(resource, stored);
+  }
+
+  /**
+   * A patch, and no PUT, because a PUT of an object that lacks parts takes the ownership of those from their field managers: of a custom
+   * resource, the API server leaves only `spec` out of that when the status is written.
+   */
+  async updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: StatusOptions = {}): Promise<T> {
+    const { namespace = '', name, resourceVersion } = object.metadata;
+    const stored = await this.#transport.call({
+      verb: 'patch',
+      resource: resource.plural,
+      method: 'PATCH',
+      path: withQuery(objectPath(resource, namespace, name, 'status'), writing(options)),
+      body: statusPatch(resourceVersion, statusOf(object), options.from),
+      contentType: 'application/json-patch+json',
+      ...sending(options),
+    });
+    return withoutManagedFields(resource, stored);
+  }
+
+  async mergePatch<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    patch: object,
+    options: CallOptions & { readonly subresource?: Subresource } = {},
+  ): Promise<T> {
+    const stored = await this.#transport.call({
+      verb: 'patch',
+      resource: resource.plural,
+      method: 'PATCH',
+      path: withQuery(objectPath(resource, namespace, name, options.subresource), writing(options)),
+      body: patch,
+      contentType: 'application/merge-patch+json',
+      ...sending(options),
+    });
+    return withoutManagedFields(resource, stored);
+  }
+
+  async delete<T extends KubeObject>(resource: Resource<T>, namespace: string, name: string, options: DeleteOptions = {}): Promise<void> {
+    const { uid, resourceVersion, gracePeriodSeconds, propagationPolicy } = options;
+    const preconditions = {
+      ...(uid === undefined ? {} : { uid }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    };
+    await this.#transport.call({
+      verb: 'delete',
+      resource: resource.plural,
+      method: 'DELETE',
+      path: withQuery(objectPath(resource, namespace, name), writing(options)),
+      body: {
+        apiVersion: 'v1',
+        kind: 'DeleteOptions',
+        ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
+        ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+        ...(propagationPolicy === undefined ? {} : { propagationPolicy }),
+      },
+      ...sending(options),
+    });
+  }
+
+  async createSubresource<T extends KubeObject>(
+    resource: Resource<T>,
+    namespace: string,
+    name: string,
+    subresource: Subresource,
+    body: object,
+    options: CallOptions = {},
+  ): Promise<void> {
+    const path = withQuery(objectPath(resource, namespace, name, subresource), writing(options));
+    await this.#transport.call({ verb: 'create', resource: resource.plural, method: 'POST', path, body, ...sending(options) });
+  }
+
+  /** The events of what has come in together; each is parsed when it is taken. */
+  async *#watchBatches<T extends KubeObject>(
+    resource: Resource<T>,
+    options: WatchOptions,
+  ): AsyncGenerator<Iterable<WatchEvent<T>>, void, undefined> {
+    const { resourceVersion, timeoutSeconds, signal, maxTextBytes = Infinity } = options;
+    const query = { ...selectors(options), watch: true, allowWatchBookmarks: true, resourceVersion, timeoutSeconds };
+    const path = withQuery(collectionPath(resource, options.namespace), query);
+    const stream = await this.#transport.stream({ verb: 'watch', resource: resource.plural, method: 'GET', path, signal });
+    for await (const lines of wholeLines(stream, maxWatchLineBytes)) {
+      const hasLongText = lines.length > maxTextBytes;
+      yield hasLongText ? shortenedEventsOf(resource, lines, maxTextBytes) : eventsOf(resource, lines.toString('utf8'));
+    }
+  }
+
+  async #pages<T extends KubeObject, R>(
+    resource: Resource<T>,
+    map: Mapping<T, R>,
+    options: ListOptions & CallOptions & ShorteningOptions,
+    way: 'in pages' | 'all at once' = 'in pages',
+  ): Promise<ListResult<R>> {
+    const size = this.#pageSize(resource);
+    const items: R[] = [];
+    const scratch = new ScratchBuffer();
+    let next: string | undefined;
+    for (;;) {
+      const limit = way === 'in pages' ? size.limit : undefined;
+      const page = await this.#page(resource, options, limit, next, scratch);
+      if (page === 'too large') continue;
+      for (const [index, item] of (page.items ?? []).entries()) {
+        const mapped = map(withoutManagedFields(resource, item), page.removed[index] ?? 0);
+        if (mapped !== undefined) items.push(mapped);
+      }
+      next = page.metadata.continue;
+      if (next === undefined || next === '') return { items, resourceVersion: page.metadata.resourceVersion };
+    }
+  }
+
+  async #page<T extends KubeObject>(
+    resource: Resource<T>,
+    options: ListOptions & CallOptions & ShorteningOptions,
+    limit: number | undefined,
+    next: string | undefined,
+    scratch: ScratchBuffer,
+  ): Promise<(ListPage<T> & { readonly removed: readonly number[] }) | 'too large'> {
+    const size = this.#pageSize(resource);
+    const { maxTextBytes } = options;
+    let removed: readonly number[] = [];
+    const gather = (chunks: readonly Uint8Array[], count: number): Buffer => {
+      const answer = scratch.gather(chunks, count);
+      if (maxTextBytes === undefined) return answer;
+      const shortened = shortenTexts(answer, { within: 'items', maxTextBytes });
+      ({ removed } = shortened);
+      return shortened.json;
+    };
+    const query: Query = { ...selectors(options), limit, continue: next };
+    let bytes = 0;
+    try {
+      const answer = await this.#transport.call({
+        ...{ verb: 'list', resource: resource.plural, method: 'GET' },
+        path: withQuery(collectionPath(resource, options.namespace), query),
+        // One object is as large as etcd lets it be.
+        maxAnswerBytes: limit === 1 ? undefined : maxPageBytes,
+        onAnswerBytes: (count) => (bytes = count),
+        gather,
+        ...sending(options),
+      });
+      const page = answer as ListPage<T>;
+      if (limit !== undefined) size.came(page.items?.length ?? 0, bytes);
+      return { ...page, removed };
+    } catch (error) {
+      if (limit === undefined) throw error;
+      const isTooLarge = error instanceof AnswerTooLargeError;
+      // An answer that did not come in time may be too large for the server; the next list asks it for less.
+      const isLate = error instanceof TransportError && error.cause instanceof DeadlineError;
+      if ((isTooLarge || isLate) && size.shrink() && isTooLarge) return 'too large';
+      throw error;
+    }
+  }
+
+  #pageSize({ group, plural }: Resource<KubeObject>): PageSize {
+    const key = `${plural}.${group}`;
+    const known = this.#pageSizes.get(key) ?? new PageSize();
+    this.#pageSizes.set(key, known);
+    return known;
+  }
+}
+
+const statusOf = (object: KubeObject & { readonly status?: unknown }): object =>
+  typeof object.status === 'object' && object.status !== null ? object.status : {};
+
+const sending = ({ signal, deadlineMs, beforeSend }: CallOptions) => ({ signal, deadlineMs, beforeSend });
+
+const writing = ({ dryRun }: CallOptions): Query => (dryRun === true ? { dryRun: 'All' } : {});
+
+const selectors = ({ labelSelector, fieldSelector }: ListOptions): Query => ({ labelSelector, fieldSelector });
+
+function withQuery(path: string, query: Query): string {
+  const parameters = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) if (value !== undefined) parameters.set(key, String(value));
+  return parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
+}
+
+/** An empty namespace stands for all of them, or for none with a kind that has none. */
+function collectionPath(resource: Resource<KubeObject>, namespace = ''): string {
+  const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
+  return resource.namespaced && namespace !== ''
+    ? `${root}/namespaces/${segment(namespace)}/${resource.plural}`
+    : `${root}/${resource.plural}`;
+}
+
+function objectPath(resource: Resource<KubeObject>, namespace: string, name: string, subresource?: Subresource): string {
+  if (resource.namespaced && namespace === '') throw new RangeError(`${resource.kind} ${name} needs a namespace`);
+  const path = `${collectionPath(resource, namespace)}/${segment(name)}`;
+  return subresource === undefined ? path : `${path}/${subresource}`;
+}
+
+/** A name that was empty, or walked up the path, would turn a call for one object into one for many, or for another. */
+function segment(name: string): string {
+  if (name === '' || name === '.' || name === '..' || /[/%]/.test(name)) throw new RangeError(`not a name in a path: '${name}'`);
+  return encodeURIComponent(name);
+}
+
+function* eventsOf<T extends KubeObject>(resource: Resource<T>, text: string): Generator<WatchEvent<T>, void, undefined> {
+  for (const line of linesOf(text)) yield watchEvent(resource, line);
+}
+
+/** Line by line, since a line is as much as is shortened at once. */
+function* shortenedEventsOf<T extends KubeObject>(
+  resource: Resource<T>,
+  lines: Buffer,
+  maxTextBytes: number,
+): Generator<WatchEvent<T>, void, undefined> {
+  for (const line of linesIn(lines)) {
+    const { json, removed } = shortenTexts(line, { within: 'object', maxTextBytes });
+    yield watchEvent(resource, json.toString('utf8'), removed[0]);
+  }
+}

@@ -1,0 +1,20 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { Registry } from '../registry/registry.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import type { PodLogs } from './pod-logs.ts';
+import type { ObjectWriter } from './object-writer.ts';
+import type { WatchHub } from './watch-hub.ts';
+
+/** What requests are answered with. */
+export interface PlaneContext {
+  readonly store: ObjectStore;
+  readonly registry: Registry;
+  readonly writer: ObjectWriter;
+  readonly hub: WatchHub;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+  /** Where containers' logs are read; set once there is a node. */
+  podLogs: PodLogs | undefined;
+}

@@ -1,0 +1,168 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import { equal } from '../json/json.ts';
+import type { ApiResource } from '../registry/api-resource.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Change } from '../storage/change.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { withMeta, type ApiObject, type OwnerReference } from './api-object.ts';
+import { DeferredWork } from './deferred-work.ts';
+import type { ObjectWriter } from './object-writer.ts';
+
+interface Options {
+  readonly store: ObjectStore;
+  readonly registry: Registry;
+  readonly writer: ObjectWriter;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+const separator = '\0';
+const idOf = (resource: string, namespace: string, name: string): string => [resource, namespace, name].join(separator);
+const foreground = 'foregroundDeletion';
+const orphan = 'orphan';
+
+/** Deletes what has lost its last owner, and sees foreground and orphaning deletions through. */
+export class GarbageCollector {
+  readonly #store: ObjectStore;
+  readonly #registry: Registry;
+  readonly #writer: ObjectWriter;
+  readonly #work: DeferredWork;
+  /** Ids of the objects that name an owner, by the owner's uid. */
+  readonly #dependents = new Map<string, Set<string>>();
+
+  constructor(options: Options) {
+    this.#store = options.store;
+    this.#registry = options.registry;
+    this.#writer = options.writer;
+    this.#work = new DeferredWork({ clock: options.clock, logger: options.logger, run: (id) => this.#visit(id) });
+    options.store.onChange((change) => this.#observe(change));
+  }
+
+  /** Looks at everything once: an owner may have gone while nobody watched. */
+  start(): void {
+    for (const resource of this.#store.resources) {
+      for (const { object } of this.#store.list(resource)) {
+        const id = idOf(resource, object.metadata.namespace ?? '', object.metadata.name);
+        this.#index(id, undefined, object);
+        if (object.metadata.ownerReferences !== undefined || object.metadata.deletionTimestamp !== undefined) this.#work.add(id);
+      }
+    }
+  }
+
+  stop(): void {
+    this.#work.stop();
+  }
+
+  #observe({ resource, namespace, name, before, after, deleted }: Change): void {
+    const id = idOf(resource, namespace, name);
+    const { metadata } = after.object;
+    this.#index(id, before?.object, deleted ? undefined : after.object);
+    if (deleted) {
+      for (const dependent of this.#dependents.get(metadata.uid) ?? []) this.#work.add(dependent);
+      for (const reference of metadata.ownerReferences ?? []) this.#visitOwner(reference, namespace);
+      return;
+    }
+    const owned = metadata.ownerReferences !== undefined && !equal(metadata.ownerReferences, before?.object.metadata.ownerReferences);
+    if (owned || metadata.deletionTimestamp !== undefined) this.#work.add(id);
+  }
+
+  #index(id: string, before: ApiObject | undefined, after: ApiObject | undefined): void {
+    if (before?.metadata.ownerReferences === undefined && after?.metadata.ownerReferences === undefined) return;
+    for (const { uid } of before?.metadata.ownerReferences ?? []) {
+      const ids = this.#dependents.get(uid);
+      ids?.delete(id);
+      if (ids?.size === 0) this.#dependents.delete(uid);
+    }
+    for (const { uid } of after?.metadata.ownerReferences ?? []) {
+      const ids = this.#dependents.get(uid) ?? new Set<string>();
+      this.#dependents.set(uid, ids.add(id));
+    }
+  }
+
+  #visitOwner(reference: OwnerReference, namespace: string): void {
+    const resource = this.#resourceOf(reference);
+    if (resource !== undefined) this.#work.add(idOf(resource.key, resource.namespaced ? namespace : '', reference.name));
+  }
+
+  #resourceOf({ apiVersion, kind }: OwnerReference): ApiResource | undefined {
+    const slash = apiVersion.indexOf('/');
+    return this.#registry.byKind(slash === -1 ? '' : apiVersion.slice(0, slash), kind);
+  }
+
+  #find(id: string): { resource: ApiResource; object: ApiObject } | undefined {
+    const [key = '', namespace = '', name = ''] = id.split(separator);
+    const resource = this.#registry.byKey(key);
+    const stored = this.#store.get(key, namespace, name);
+    return resource === undefined || stored === undefined ? undefined : { resource, object: stored.object };
+  }
+
+  #dependentsOf(uid: string) {
+    return [...(this.#dependents.get(uid) ?? [])].flatMap((id) => {
+      const found = this.#find(id);
+      return found === undefined ? [] : [{ id, ...found }];
+    });
+  }
+
+  #visit(id: string): void {
+    const found = this.#find(id);
+    if (found === undefined) return;
+    const { resource, object } = found;
+    const { finalizers = [], deletionTimestamp } = object.metadata;
+    if (deletionTimestamp !== undefined) {
+      if (finalizers.includes(orphan)) this.#orphanDependents(resource, object);
+      else if (finalizers.includes(foreground)) this.#deleteDependents(resource, object);
+      return;
+    }
+    if ((object.metadata.ownerReferences ?? []).length > 0) this.#judge(resource, object);
+  }
+
+  #orphanDependents(resource: ApiResource, owner: ApiObject): void {
+    for (const dependent of this.#dependentsOf(owner.metadata.uid))
+      this.#dropOwners(dependent.resource, dependent.object, [owner.metadata.uid]);
+    this.#removeFinalizer(resource, owner, orphan);
+  }
+
+  #deleteDependents(resource: ApiResource, owner: ApiObject): void {
+    const dependents = this.#dependentsOf(owner.metadata.uid);
+    const blocking = dependents.filter(({ object }) =>
+      object.metadata.ownerReferences?.some(({ uid, blockOwnerDeletion }) => uid === owner.metadata.uid && blockOwnerDeletion === true),
+    );
+    for (const { id, object } of dependents) if (object.metadata.deletionTimestamp === undefined) this.#work.add(id);
+    if (blocking.length === 0) this.#removeFinalizer(resource, owner, foreground);
+  }
+
+  /** Decides about an object by the state of its owners. */
+  #judge(resource: ApiResource, object: ApiObject): void {
+    const references = object.metadata.ownerReferences ?? [];
+    const states = references.map((reference) => ({ uid: reference.uid, state: this.#stateOf(reference, object.metadata.namespace) }));
+    const gone = states.filter(({ state }) => state !== 'present').map(({ uid }) => uid);
+    if (gone.length === 0) return;
+    if (gone.length < references.length) {
+      this.#dropOwners(resource, object, gone);
+      return;
+    }
+    const waited = states.some(({ state }) => state === 'waiting');
+    const policy = waited && this.#dependents.has(object.metadata.uid) ? 'Foreground' : 'Background';
+    this.#writer.delete(resource, object, { uid: object.metadata.uid, propagationPolicy: policy });
+  }
+
+  #stateOf(reference: OwnerReference, namespace: string | undefined): 'present' | 'waiting' | 'absent' {
+    const resource = this.#resourceOf(reference);
+    // Of a kind that is not served nothing is known; better to keep what may still have its owner.
+    if (resource === undefined) return 'present';
+    const owner = this.#store.get(resource.key, resource.namespaced ? (namespace ?? '') : '', reference.name)?.object.metadata;
+    if (owner?.uid !== reference.uid) return 'absent';
+    return owner.deletionTimestamp !== undefined && owner.finalizers?.includes(foreground) === true ? 'waiting' : 'present';
+  }
+
+  #dropOwners(resource: ApiResource, object: ApiObject, uids: readonly string[]): void {
+    const kept = (object.metadata.ownerReferences ?? []).filter(({ uid }) => !uids.includes(uid));
+    this.#writer.store(resource, withMeta(object, { ownerReferences: kept.length === 0 ? undefined : kept }));
+  }
+
+  #removeFinalizer(resource: ApiResource, object: ApiObject, finalizer: string): void {
+    const kept = (object.metadata.finalizers ?? []).filter((name) => name !== finalizer);
+    this.#writer.store(resource, withMeta(object, { finalizers: kept.length === 0 ? undefined : kept }));
+  }
+}

@@ -1,0 +1,117 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import { objectAt } from '../json/json.ts';
+import { cleanupFinalizer, customResource, definitionResource } from '../registry/custom-resource.ts';
+import type { Registry } from '../registry/registry.ts';
+import type { Change } from '../storage/change.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { withMeta, type ApiObject } from './api-object.ts';
+import { DeferredWork } from './deferred-work.ts';
+import { namespacesKey, type ObjectWriter } from './object-writer.ts';
+import type { WatchHub } from './watch-hub.ts';
+
+interface Options {
+  readonly store: ObjectStore;
+  readonly registry: Registry;
+  readonly writer: ObjectWriter;
+  readonly hub: WatchHub;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** What hangs on a namespace or on a CustomResourceDefinition goes with it; kinds are served as soon as they are defined. */
+export class Lifecycle {
+  readonly #options: Options;
+  readonly #work: DeferredWork;
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#work = new DeferredWork({ clock: options.clock, logger: options.logger, run: (key) => this.#visit(key) });
+    options.store.onChange((change) => this.#observe(change));
+  }
+
+  start(): void {
+    const { store } = this.#options;
+    for (const { object } of store.list(definitionResource.key)) {
+      this.#serve(object);
+      this.#work.add(`crd ${object.metadata.name}`);
+    }
+    for (const { object } of store.list(namespacesKey)) this.#work.add(`namespace ${object.metadata.name}`);
+  }
+
+  stop(): void {
+    this.#work.stop();
+  }
+
+  #serve(definition: ApiObject): void {
+    try {
+      this.#options.registry.set(customResource(definition));
+    } catch (error) {
+      this.#options.logger.error('A stored CustomResourceDefinition can not be served', { name: definition.metadata.name, error });
+    }
+  }
+
+  #observe({ resource, namespace, name, after, deleted, before }: Change): void {
+    if (resource === definitionResource.key) this.#observeDefinition(after.object, before?.object, deleted);
+    if (resource === namespacesKey && after.object.metadata.deletionTimestamp !== undefined) this.#work.add(`namespace ${name}`);
+    if (!deleted) return;
+    if (this.#isTerminating(namespacesKey, namespace)) this.#work.add(`namespace ${namespace}`);
+    const definition = definitionNameOf(resource);
+    if (this.#isTerminating(definitionResource.key, definition)) this.#work.add(`crd ${definition}`);
+  }
+
+  #observeDefinition(definition: ApiObject, before: ApiObject | undefined, deleted: boolean): void {
+    const { name, deletionTimestamp } = definition.metadata;
+    if (deleted) {
+      const key = `${name.slice(name.indexOf('.') + 1)}/${name.slice(0, name.indexOf('.'))}`;
+      this.#options.registry.delete(key);
+      this.#options.hub.end(key);
+      return;
+    }
+    if (before?.['spec'] !== definition['spec']) this.#serve(definition);
+    if (deletionTimestamp !== undefined) this.#work.add(`crd ${name}`);
+  }
+
+  #isTerminating(key: string, name: string): boolean {
+    return this.#options.store.get(key, '', name)?.object.metadata.deletionTimestamp !== undefined;
+  }
+
+  #visit(key: string): void {
+    const [kind, name = ''] = key.split(' ');
+    const object = this.#options.store.get(kind === 'crd' ? definitionResource.key : namespacesKey, '', name)?.object;
+    if (object?.metadata.deletionTimestamp === undefined) return;
+    if (kind === 'crd') this.#endDefinition(object);
+    else this.#endNamespace(object);
+  }
+
+  #endNamespace(namespace: ApiObject): void {
+    const { store, registry, writer } = this.#options;
+    const { name } = namespace.metadata;
+    const namespaced = registry.all().filter((resource) => resource.namespaced);
+    for (const resource of namespaced) {
+      for (const { object } of [...store.list(resource.key, name)])
+        if (object.metadata.deletionTimestamp === undefined) writer.delete(resource, object);
+    }
+    const empty = namespaced.every(({ key }) => store.list(key, name).next().done === true);
+    const resource = registry.byKey(namespacesKey);
+    if (!empty || resource === undefined) return;
+    writer.store(resource, { ...namespace, spec: { ...objectAt(namespace, 'spec'), finalizers: [] } });
+  }
+
+  #endDefinition(definition: ApiObject): void {
+    const { store, registry, writer } = this.#options;
+    const resource = customResource(definition);
+    const served = registry.byKey(resource.key) ?? resource;
+    for (const { object } of [...store.list(resource.key)])
+      if (object.metadata.deletionTimestamp === undefined) writer.delete(served, object);
+    if (store.count(resource.key) > 0) return;
+    const kept = (definition.metadata.finalizers ?? []).filter((finalizer) => finalizer !== cleanupFinalizer);
+    writer.store(definitionResource, withMeta(definition, { finalizers: kept.length === 0 ? undefined : kept }));
+  }
+}
+
+/** `conversations.example.com` for `example.com/conversations`. */
+const definitionNameOf = (resource: string): string => {
+  const slash = resource.lastIndexOf('/');
+  return `${resource.slice(slash + 1)}.${resource.slice(0, slash)}`;
+};

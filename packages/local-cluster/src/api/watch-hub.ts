@@ -1,0 +1,167 @@
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
+import { leaving, type Representation } from '../output/representation.ts';
+import type { Change } from '../storage/change.ts';
+import type { ObjectStore } from '../storage/object-store.ts';
+import { WatchStream } from '../storage/watch-stream.ts';
+import { eventIn, type Selection } from './selection.ts';
+import { expired, type StatusError } from './status-error.ts';
+
+const bookmarkIntervalMs = 60_000;
+
+export interface WatchRequest {
+  readonly resource: ApiResource;
+  readonly selection: Selection;
+  readonly representation: Representation;
+  /** undefined: begin with the present state. */
+  readonly version: number | undefined;
+  readonly bookmarks: boolean;
+  /** Say by a bookmark where the initial state ends. */
+  readonly markInitial: boolean;
+  readonly timeoutMs: number;
+}
+
+interface Watcher {
+  readonly request: WatchRequest;
+  readonly stream: WatchStream;
+  readonly timer: Timer;
+  /** Changes up to here have been seen. */
+  version: number;
+  first: boolean;
+}
+
+const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`;
+
+/** Brings every change to the watchers of its kind, each form of it made once. */
+export class WatchHub {
+  readonly #store: ObjectStore;
+  readonly #clock: Clock;
+  readonly #maxLines: number;
+  readonly #watchers = new Map<string, Set<Watcher>>();
+  #bookmarkTimer: Timer | undefined;
+
+  /** `maxLines`: how far a watcher may fall behind before it is cut. */
+  constructor(options: { readonly store: ObjectStore; readonly clock: Clock; readonly maxLines: number }) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#maxLines = options.maxLines;
+    options.store.onChange((change) => this.#dispatch(change));
+  }
+
+  get size(): number {
+    return [...this.#watchers.values()].reduce((sum, { size }) => sum + size, 0);
+  }
+
+  watch(request: WatchRequest): WatchStream {
+    const { resource, version } = request;
+    const stream: WatchStream = new WatchStream({ maxLines: this.#maxLines, onClose: () => this.#remove(resource.key, watcher) });
+    const timer = this.#clock.after(request.timeoutMs, () => {
+      if (request.bookmarks) this.#bookmark(watcher);
+      stream.end();
+    });
+    const watcher: Watcher = { request, stream, timer, version: version ?? this.#store.revision, first: true };
+    this.#watchersOf(resource.key).add(watcher);
+    if (version === undefined) this.#sendState(watcher);
+    else this.#sendPast(watcher, version);
+    this.#scheduleBookmarks();
+    return stream;
+  }
+
+  #watchersOf(key: string): Set<Watcher> {
+    const known = this.#watchers.get(key) ?? new Set<Watcher>();
+    this.#watchers.set(key, known);
+    return known;
+  }
+
+  #sendState(watcher: Watcher): void {
+    const { resource, selection, representation, markInitial } = watcher.request;
+    const lines: string[] = [];
+    for (const { object, json } of this.#store.list(resource.key, selection.namespace)) {
+      if (!selection.matches(object)) continue;
+      lines.push(line('ADDED', representation.event(object, json, watcher.first)));
+      watcher.first = false;
+    }
+    // One text: the present state is no backlog.
+    if (lines.length > 0) watcher.stream.push(lines.join(''));
+    if (markInitial) this.#bookmark(watcher, { 'k8s.io/initial-events-end': 'true' });
+  }
+
+  #sendPast(watcher: Watcher, version: number): void {
+    const changes = this.#store.since(watcher.request.resource.key, version);
+    if (changes === undefined) {
+      this.#fail(watcher, expired(`too old resource version: ${version} (${this.#store.compacted})`));
+      return;
+    }
+    for (const change of changes) this.#offer(watcher, change, new Map());
+  }
+
+  #fail(watcher: Watcher, error: StatusError): void {
+    watcher.stream.push(line('ERROR', JSON.stringify(error.status)));
+    watcher.stream.end();
+  }
+
+  #dispatch(change: Change): void {
+    const watchers = this.#watchers.get(change.resource);
+    if (watchers === undefined) return;
+    const texts = new Map<string, string>();
+    for (const watcher of watchers) this.#offer(watcher, change, texts);
+  }
+
+  /** `texts`: what has been made of this change for others already. */
+  #offer(watcher: Watcher, change: Change, texts: Map<string, string>): void {
+    if (change.version <= watcher.version) return;
+    watcher.version = change.version;
+    const event = eventIn(watcher.request.selection, change);
+    if (event === undefined) return;
+    const { representation } = watcher.request;
+    const key = `${event.type} ${event.state} ${representation.key} ${watcher.first}`;
+    let text = texts.get(key);
+    if (text === undefined) {
+      const object =
+        event.state === 'left' && change.before !== undefined ? leaving(change.before.object, change.version) : change.after.object;
+      text = line(event.type, representation.event(object, event.state === 'after' ? change.after.json : undefined, watcher.first));
+      texts.set(key, text);
+    }
+    watcher.first = false;
+    watcher.stream.push(text);
+  }
+
+  #bookmark(watcher: Watcher, annotations?: Readonly<Record<string, string>>): void {
+    const { resource } = watcher.request;
+    const metadata = {
+      resourceVersion: String(Math.max(watcher.version, this.#store.committedRevision)),
+      creationTimestamp: null,
+      ...(annotations === undefined ? {} : { annotations }),
+    };
+    watcher.stream.push(line('BOOKMARK', JSON.stringify({ kind: resource.kind, apiVersion: apiVersionOf(resource), metadata })));
+  }
+
+  /** Runs only while somebody wants bookmarks. */
+  #scheduleBookmarks(): void {
+    if (this.#bookmarkTimer !== undefined) return;
+    const wanting = [...this.#watchers.values()].flatMap((watchers) => [...watchers]).filter(({ request }) => request.bookmarks);
+    if (wanting.length === 0) return;
+    this.#bookmarkTimer = this.#clock.after(bookmarkIntervalMs, () => {
+      this.#bookmarkTimer = undefined;
+      for (const watchers of this.#watchers.values()) {
+        for (const watcher of watchers) if (watcher.request.bookmarks) this.#bookmark(watcher);
+      }
+      this.#scheduleBookmarks();
+    });
+  }
+
+  #remove(key: string, watcher: Watcher): void {
+    watcher.timer.cancel();
+    this.#watchers.get(key)?.delete(watcher);
+    if (this.size > 0) return;
+    this.#bookmarkTimer?.cancel();
+    this.#bookmarkTimer = undefined;
+  }
+
+  /** Ends the watches of one kind, or of all. */
+  end(key?: string): void {
+    for (const [resource, watchers] of this.#watchers) {
+      if (key === undefined || resource === key) for (const { stream } of [...watchers]) stream.end();
+    }
+  }
+}

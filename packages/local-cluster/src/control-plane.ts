@@ -1,0 +1,148 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import { withMeta, type ApiObject } from './api/api-object.ts';
+import type { PlaneContext } from './api/context.ts';
+import { decode } from './api/decode.ts';
+import { GarbageCollector } from './api/garbage-collector.ts';
+import { Lifecycle } from './api/lifecycle.ts';
+import { namespacesKey, ObjectWriter } from './api/object-writer.ts';
+import type { PodLogs } from './api/pod-logs.ts';
+import type { PlaneRequest, PlaneResponse } from './api/request.ts';
+import { errorResponse } from './api/respond.ts';
+import { route } from './api/route.ts';
+import { internalError, StatusError } from './api/status-error.ts';
+import { WatchHub } from './api/watch-hub.ts';
+import { OpenApi } from './discovery/openapi.ts';
+import type { Json, JsonObject } from './json/json.ts';
+import { objectAt, stringAt } from './json/json.ts';
+import { builtinResources } from './registry/builtin-resources.ts';
+import { definitionResource } from './registry/custom-resource.ts';
+import { Registry } from './registry/registry.ts';
+import { volatileJournal } from './storage/journal.ts';
+import { ObjectStore } from './storage/object-store.ts';
+import { SqliteJournal } from './storage/sqlite-journal.ts';
+import { StorageError } from './storage/storage-error.ts';
+
+export interface ControlPlaneOptions {
+  /** A file keeps everything that has been acknowledged, whatever happens to the process. */
+  readonly storage: { readonly file: string } | 'memory';
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+  /** How many of the latest changes a watch can begin from; 10 000 by default. */
+  readonly logCapacity?: number;
+  /** How many events a watcher may fall behind before it is cut; 10 000 by default. */
+  readonly maxWatchBacklog?: number;
+}
+
+const initialNamespaces = ['default', 'kube-system'];
+
+/**
+ * A Kubernetes API server without a transport: requests in, responses and watch streams out. Its only timers are the clock's, so
+ * that a simulation can run it in virtual time.
+ */
+export class ControlPlane {
+  readonly #context: PlaneContext;
+  readonly #collector: GarbageCollector;
+  readonly #lifecycle: Lifecycle;
+  readonly #openApi: OpenApi;
+  #closed = false;
+
+  /** @throws StorageError when the file is in use, damaged, or written by a later version */
+  constructor({ storage, clock, random, logger, logCapacity = 10_000, maxWatchBacklog = 10_000 }: ControlPlaneOptions) {
+    const journal = storage === 'memory' ? volatileJournal : new SqliteJournal(storage.file);
+    const store = new ObjectStore({ journal, logCapacity });
+    const registry = new Registry();
+    for (const resource of [...builtinResources, definitionResource]) registry.set(resource);
+    const hub = new WatchHub({ store, clock, maxLines: maxWatchBacklog });
+    const writer = new ObjectWriter({ store, clock, random });
+    this.#context = { store, registry, writer, hub, clock, random, logger, podLogs: undefined };
+    this.#lifecycle = new Lifecycle(this.#context);
+    this.#collector = new GarbageCollector(this.#context);
+    this.#openApi = new OpenApi(registry);
+  }
+
+  /** Serves what is stored, and finishes deletions that a crash has left. */
+  async start(): Promise<void> {
+    const { store, writer, registry } = this.#context;
+    this.#lifecycle.start();
+    this.#collector.start();
+    const namespaces = registry.byKey(namespacesKey);
+    for (const name of initialNamespaces) {
+      if (namespaces === undefined || store.get(namespacesKey, '', name) !== undefined) continue;
+      writer.create(namespaces, undefined, { metadata: { name } });
+    }
+    await store.committed();
+  }
+
+  /** Never throws: what goes wrong is a `Status` answer. Resolves when what it says is durable. */
+  async handle(request: PlaneRequest): Promise<PlaneResponse> {
+    try {
+      if (this.#closed) throw new StatusError(503, 'ServiceUnavailable', 'the control plane is shutting down');
+      const response = route(this.#context, this.#openApi, request);
+      await this.#context.store.committed();
+      return response;
+    } catch (error) {
+      if (error instanceof StatusError) {
+        // A refusal tells of what is stored, too.
+        await this.#context.store.committed().catch(() => undefined);
+        return errorResponse(error);
+      }
+      this.#context.logger.error('A request to the control plane failed', { method: request.method, path: request.path, error });
+      if (error instanceof StorageError)
+        return errorResponse(new StatusError(500, 'InternalError', error.message, undefined, { cause: error }));
+      return errorResponse(internalError(error));
+    }
+  }
+
+  /** Creates CustomResourceDefinitions or brings them to the given state; says nothing to those that have it already. */
+  async applyCrds(manifests: readonly { readonly metadata: { readonly name: string } }[]): Promise<void> {
+    const { store, writer } = this.#context;
+    for (const manifest of manifests) {
+      const plain = JSON.parse(JSON.stringify(manifest)) as Json;
+      const definition = decode(plain, definitionResource, { validation: 'Strict', warn: () => undefined });
+      const old = store.get(definitionResource.key, '', manifest.metadata.name)?.object;
+      if (old === undefined) writer.create(definitionResource, undefined, definition);
+      else writer.update(definitionResource, old, withMetaOf(old, definition), 'main');
+    }
+    await store.committed();
+  }
+
+  /** Where GET pods/log reads; there is nothing to read before. */
+  setPodLogs(podLogs: PodLogs | undefined): void {
+    this.#context.podLogs = podLogs;
+  }
+
+  /** The version of the latest write. */
+  get revision(): number {
+    return this.#context.store.revision;
+  }
+
+  /** Forgets changes up to a version, as etcd's compaction does: what begins before gets 410. */
+  compactTo(version: number): void {
+    this.#context.store.compactTo(version);
+  }
+
+  /** Ends watches, writes what is pending, gives the file free. */
+  close(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    this.#closed = true;
+    this.#collector.stop();
+    this.#lifecycle.stop();
+    this.#context.hub.end();
+    this.#context.store.close();
+    return Promise.resolve();
+  }
+}
+
+/** A manifest's metadata over the stored one: labels and annotations of others stay. */
+function withMetaOf(old: ApiObject, manifest: JsonObject): JsonObject {
+  const sent = objectAt(manifest, 'metadata') ?? {};
+  const strings = (key: string) =>
+    Object.fromEntries(Object.entries(objectAt(sent, key) ?? {}).map(([name]) => [name, stringAt(objectAt(sent, key), name) ?? '']));
+  const both = (key: 'labels' | 'annotations') => {
+    const merged = { ...old.metadata[key], ...strings(key) };
+    return Object.keys(merged).length === 0 ? undefined : merged;
+  };
+  return { ...manifest, metadata: withMeta(old, { labels: both('labels'), annotations: both('annotations') }).metadata };
+}

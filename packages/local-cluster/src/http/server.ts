@@ -1,0 +1,160 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { once, type EventEmitter } from 'node:events';
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createHttpsServer } from 'node:https';
+import { createServer, type Socket } from 'node:net';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { PodLogs } from '../api/pod-logs.ts';
+import type { PlaneResponse } from '../api/request.ts';
+import { errorResponse } from '../api/respond.ts';
+import { internalError, StatusError, unauthorized } from '../api/status-error.ts';
+import type { ControlPlane } from '../control-plane.ts';
+import { createCertificate, type Certificate } from './certificate.ts';
+import { readBody } from './body.ts';
+import { jsonOfProtobuf, protobufType } from './protobuf.ts';
+import { sendStream } from './send-stream.ts';
+
+export interface ApiServerOptions {
+  readonly plane: ControlPlane;
+  readonly host: '127.0.0.1';
+  /** 0: any that is free. */
+  readonly port: number;
+  /** What clients send as bearer token. */
+  readonly token: string;
+  readonly logger: Logger;
+  readonly podLogs?: PodLogs;
+  /** Known to clients by their kubeconfig, so keep it over restarts; a new one by default. */
+  readonly certificate?: Certificate;
+  /** How long a watcher may take to read what it was sent, before it is cut; 30 s by default. */
+  readonly stalledMs?: number;
+}
+
+export interface ApiServer {
+  /** Plain HTTP, for this process and its children. */
+  readonly url: string;
+  /** The same port with TLS, for kubectl: it sends no token otherwise. */
+  readonly secureUrl: string;
+  /** PEM; what `secureUrl` is known by. */
+  readonly ca: string;
+  /** Ends watches, waits for requests under way, gives the port free. Does not close the plane. */
+  close(): Promise<void>;
+}
+
+const maxBodyBytes = 3 * 1024 * 1024;
+const requestTimeoutMs = 60_000;
+const limits = { keepAliveTimeout: 75_000, requestTimeout: requestTimeoutMs, noDelay: true };
+/** How long requests under way may take when the server closes. */
+const graceMs = 2000;
+const openPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/livez']);
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+
+/** Serves a control plane over HTTP on loopback. */
+export async function startApiServer(options: ApiServerOptions): Promise<ApiServer> {
+  const { plane, logger, host, port, podLogs, stalledMs = 30_000 } = options;
+  plane.setPodLogs(podLogs);
+  const expected = digest(`Bearer ${options.token}`);
+  const closing = new AbortController();
+
+  async function answer(request: IncomingMessage, signal: AbortSignal): Promise<PlaneResponse> {
+    const url = request.url ?? '/';
+    const mark = url.indexOf('?');
+    const path = mark === -1 ? url : url.slice(0, mark);
+    if (!openPaths.has(path) && !timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) throw unauthorized();
+    const { method = 'GET' } = request;
+    const bytes = method === 'GET' || method === 'HEAD' ? Buffer.alloc(0) : await readBody(request, maxBodyBytes);
+    const { accept, 'content-type': contentType, 'user-agent': userAgent } = request.headers;
+    const binary = bytes.length > 0 && contentType?.startsWith(protobufType) === true;
+    const body = binary ? jsonOfProtobuf(bytes) : bytes.toString('utf8');
+    return plane.handle({
+      method,
+      path,
+      query: new URLSearchParams(mark === -1 ? '' : url.slice(mark + 1)),
+      headers: { accept, 'content-type': binary ? 'application/json' : contentType, 'user-agent': userAgent },
+      signal,
+      ...(body === '' ? {} : { body }),
+    });
+  }
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, closing.signal]);
+    const { status, headers, body } = await answer(request, signal).catch((error: unknown) => {
+      if (!(error instanceof StatusError) && !gone.signal.aborted)
+        logger.error('A request could not be answered', { path: request.url, error });
+      return errorResponse(error instanceof StatusError ? error : internalError(error));
+    });
+    if (gone.signal.aborted) {
+      if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
+      return;
+    }
+    // What is left of a body that was too large would be taken for the next request.
+    if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
+    if (typeof body === 'string') {
+      response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
+      return;
+    }
+    response.writeHead(status, headers);
+    await sendStream(response, body, { signal, stalledMs });
+    // Its head promised to keep the connection.
+    if (closing.signal.aborted) request.socket.end();
+  }
+
+  const listener = (request: IncomingMessage, response: ServerResponse): void => {
+    serve(request, response).catch((error: unknown) => {
+      logger.warn('A response broke off', { path: request.url, error });
+      response.destroy();
+    });
+  };
+  const certificate = options.certificate ?? createCertificate({ nowMs: Date.now() });
+  const plain = createHttpServer(limits, listener);
+  const secure = createHttpsServer({ ...limits, ...certificate, ALPNProtocols: ['http/1.1'] }, listener);
+  const sockets = new Set<Socket>();
+  const server = createServer({ noDelay: true }, (socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+    handOver(socket, plain, secure);
+  });
+  // They listen through the server above, and begin to watch over their connections' times when told so.
+  plain.emit('listening');
+  secure.emit('listening');
+  server.listen(port, host);
+  await once(server, 'listening');
+  const address = server.address();
+  const actualPort = typeof address === 'object' && address !== null ? address.port : port;
+  return {
+    url: `http://${host}:${actualPort}`,
+    secureUrl: `https://${host}:${actualPort}`,
+    ca: certificate.cert,
+    close: async () => {
+      if (!server.listening) return;
+      const closed = once(server, 'close');
+      server.close();
+      closing.abort();
+      plain.close();
+      secure.close();
+      const deadline = setTimeout(() => sockets.forEach((socket) => socket.destroy()), graceMs);
+      await closed;
+      clearTimeout(deadline);
+      plane.setPodLogs(undefined);
+    },
+  };
+}
+
+/** A TLS handshake begins with this byte, no HTTP request does. */
+const handshake = 0x16;
+
+function handOver(socket: Socket, plain: EventEmitter, secure: EventEmitter): void {
+  socket.on('error', () => socket.destroy());
+  socket.setTimeout(requestTimeoutMs, () => socket.destroy());
+  socket.once('data', (first) => {
+    socket.pause();
+    socket.setTimeout(0);
+    socket.removeAllListeners('timeout');
+    socket.unshift(first);
+    (first[0] === handshake ? secure : plain).emit('connection', socket);
+    // The parser is attached in this turn and reads from the next.
+    process.nextTick(() => socket.resume());
+  });
+}

@@ -1,0 +1,187 @@
+import { createReadStream, existsSync, mkdirSync } from 'node:fs';
+import { open, rename, rm, stat, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { EventEmitter, once } from 'node:events';
+import type { Logger } from '@conversation-operator/kube/logger';
+import { startsOfTail } from './log-tail.ts';
+
+/** A log's file and the older part that rotation has made of it. */
+const older = (path: string): string => `${path}.1`;
+
+/**
+ * What one container prints. Every run begins a new file, and the run before stays readable; a file that has grown to `maxBytes` is
+ * moved aside and replaced, the one moved before is dropped. A disk that refuses writes costs lines, never a container.
+ */
+export class ContainerLog {
+  readonly #path: string;
+  readonly #previousPath: string;
+  readonly #maxBytes: number;
+  readonly #logger: Logger;
+  readonly #changes = new EventEmitter().setMaxListeners(0);
+  #file: FileHandle | undefined;
+  /** Between `begin` and `end`, also while a rotation has no file open. */
+  #running = false;
+  #size = 0;
+  #version = 0;
+  #last: Promise<void> = Promise.resolve();
+  #failing = false;
+
+  constructor(options: { readonly path: string; readonly maxBytes: number; readonly logger: Logger }) {
+    this.#path = options.path;
+    this.#previousPath = options.path.replace(/\.log$/, '.previous.log');
+    this.#maxBytes = options.maxBytes;
+    this.#logger = options.logger;
+    mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
+  }
+
+  /** Moves the present run's log aside and begins another. */
+  begin(): Promise<void> {
+    return this.#inTurn(async () => {
+      await rm(older(this.#previousPath), { force: true });
+      await moved(this.#path, this.#previousPath);
+      await moved(older(this.#path), older(this.#previousPath));
+      this.#file = await open(this.#path, 'a', 0o600);
+      this.#size = 0;
+      this.#running = true;
+    });
+  }
+
+  write(chunk: Uint8Array): Promise<void> {
+    return this.#inTurn(async () => {
+      if (!this.#running) return;
+      // Closed by a rotation that could not open the next one.
+      this.#file ??= await open(this.#path, 'a', 0o600);
+      if (this.#size > 0 && this.#size + chunk.byteLength > this.#maxBytes) {
+        await this.#file.close();
+        this.#file = undefined;
+        await rename(this.#path, older(this.#path));
+        this.#file = await open(this.#path, 'a', 0o600);
+        this.#size = 0;
+      }
+      await this.#file.appendFile(chunk);
+      this.#size += chunk.byteLength;
+    });
+  }
+
+  /** The run is over: followers come to their end. */
+  end(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#running = false;
+      const file = this.#file;
+      this.#file = undefined;
+      await file?.close();
+    });
+  }
+
+  /** Undefined when there is no such run. */
+  open(options: {
+    readonly follow: boolean;
+    readonly tailLines?: number;
+    readonly previous: boolean;
+    readonly signal: AbortSignal;
+  }): AsyncIterable<Uint8Array> | undefined {
+    const path = options.previous ? this.#previousPath : this.#path;
+    return existsSync(path) || existsSync(older(path)) ? this.#read(path, options) : undefined;
+  }
+
+  async *#read(
+    path: string,
+    { follow, tailLines, previous, signal }: { follow: boolean; tailLines?: number; previous: boolean; signal: AbortSignal },
+  ): AsyncIterable<Uint8Array> {
+    const files = [older(path), path].filter((part) => existsSync(part));
+    const starts = await startsOfTail(files, tailLines);
+    if (!follow || previous) {
+      for (const [index, part] of files.entries()) {
+        const start = starts[index];
+        if (start !== undefined && !signal.aborted) yield* createReadStream(part, { start }) as AsyncIterable<Uint8Array>;
+      }
+      return;
+    }
+    yield* this.#follow(path, files[0] ?? path, await startsByInode(files, starts), signal);
+  }
+
+  async *#follow(path: string, first: string, starts: ReadonlyMap<number, number>, signal: AbortSignal): AsyncIterable<Uint8Array> {
+    const buffer = Buffer.alloc(64 * 1024);
+    let file = await open(first, 'r');
+    try {
+      let inode = (await file.stat()).ino;
+      let position = starts.get(inode) ?? 0;
+      while (!signal.aborted) {
+        // Both asked before reading: what is written after this is still read in the next round.
+        const running = this.#running;
+        const version = this.#version;
+        const current = await inodeOf(path);
+        const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
+        if (bytesRead > 0) {
+          position += bytesRead;
+          yield Uint8Array.from(buffer.subarray(0, bytesRead));
+          continue;
+        }
+        // Moved aside before it was read to its end: it gets no more.
+        const next = current === inode ? undefined : await successor(path, inode);
+        if (next !== undefined) {
+          await file.close();
+          file = next;
+          inode = (await file.stat()).ino;
+          position = starts.get(inode) ?? 0;
+          continue;
+        }
+        if (!running) return;
+        if (version === this.#version) await once(this.#changes, 'change', { signal }).catch(() => undefined);
+      }
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** One write after the other; a failure is told once and forgotten when writing works again. */
+  #inTurn(task: () => Promise<void>): Promise<void> {
+    this.#last = this.#last.then(task).then(
+      () => {
+        this.#failing = false;
+        this.#version += 1;
+        this.#changes.emit('change');
+      },
+      (error: unknown) => {
+        if (!this.#failing) this.#logger.warn('A container log could not be written', { error, path: this.#path });
+        this.#failing = true;
+      },
+    );
+    return this.#last;
+  }
+}
+
+const inodeOf = (path: string): Promise<number | undefined> =>
+  stat(path).then(
+    ({ ino }) => ino,
+    () => undefined,
+  );
+
+async function startsByInode(files: readonly string[], starts: readonly (number | undefined)[]): Promise<ReadonlyMap<number, number>> {
+  const entries = await Promise.all(
+    files.map(async (file, index): Promise<[number, number]> => {
+      const { ino, size } = await stat(file);
+      return [ino, starts[index] ?? size];
+    }),
+  );
+  return new Map(entries);
+}
+
+/** The file after one that is at `path` no more; undefined in the middle of a rotation. */
+async function successor(path: string, inode: number): Promise<FileHandle | undefined> {
+  const opened = (file: string) => open(file, 'r').catch(() => undefined);
+  // In this order: a rotation in between moves the newer one to where it is looked for next.
+  const newer = await opened(path);
+  const aside = await opened(older(path));
+  if (aside !== undefined && (await aside.stat()).ino !== inode) {
+    // Two rotations since: the file in question has been dropped, and this one came after it.
+    await newer?.close();
+    return aside;
+  }
+  await aside?.close();
+  return newer;
+}
+
+async function moved(from: string, to: string): Promise<void> {
+  if (existsSync(from)) await rename(from, to);
+}

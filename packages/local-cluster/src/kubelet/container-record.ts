@@ -1,0 +1,126 @@
+import type { Container, Pod } from '@conversation-operator/kube/core';
+import { noBackOff, type BackOff } from './back-off.ts';
+
+/** How a run of a container ended. Times are RFC 3339 in whole seconds. */
+export interface Terminated {
+  readonly containerID: string;
+  readonly exitCode: number;
+  readonly reason: string;
+  readonly message?: string;
+  readonly startedAt: string;
+  readonly finishedAt: string;
+}
+
+export type ContainerState =
+  | { readonly kind: 'waiting'; readonly reason: string; readonly message?: string; readonly retryAtMs?: number }
+  | {
+      readonly kind: 'running';
+      readonly containerID: string;
+      readonly startedAt: string;
+      readonly startedAtMs: number;
+      readonly started: boolean;
+      readonly ready: boolean;
+    }
+  | { readonly kind: 'terminated'; readonly run: Terminated; readonly finishedAtMs: number };
+
+/** What the node knows of one container of a pod. Milliseconds are of the monotonic clock. */
+export interface ContainerRecord {
+  readonly name: string;
+  readonly state: ContainerState;
+  /** The run before the present one. */
+  readonly last?: Terminated;
+  /** Whether there has ever been a run: from then on, every start is a restart. */
+  readonly ran: boolean;
+  readonly restarts: number;
+  readonly backOff: BackOff;
+}
+
+export type Records = ReadonlyMap<string, ContainerRecord>;
+
+export const Waiting = {
+  podInitializing: 'PodInitializing',
+  containerCreating: 'ContainerCreating',
+  configError: 'CreateContainerConfigError',
+  errImagePull: 'ErrImagePull',
+  imagePullBackOff: 'ImagePullBackOff',
+  crashLoopBackOff: 'CrashLoopBackOff',
+  /** The node was stopped in good order: its next start runs the container again, whatever its restart policy. */
+  nodeStopped: 'NodeStopped',
+} as const;
+
+/** A SIGKILL's exit code; also what is said of runs whose end nobody saw. */
+export const killedExitCode = 137;
+
+export const isSidecar = (container: Container): boolean => container.restartPolicy === 'Always';
+
+export const restartPolicyOf = (pod: Pod, container: Container): string => container.restartPolicy ?? pod.spec?.restartPolicy ?? 'Always';
+
+export const initContainersOf = (pod: Pod): readonly Container[] => pod.spec?.initContainers ?? [];
+export const mainContainersOf = (pod: Pod): readonly Container[] => pod.spec?.containers ?? [];
+export const containersOf = (pod: Pod): readonly Container[] => [...initContainersOf(pod), ...mainContainersOf(pod)];
+
+export const isTerminalPhase = (phase: string | undefined): boolean => phase === 'Succeeded' || phase === 'Failed';
+
+type ReportedStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
+type ReportedTerminated = NonNullable<NonNullable<ReportedStatus['state']>['terminated']>;
+
+const fromReported = (reported: ReportedTerminated): Terminated => ({
+  containerID: reported.containerID ?? '',
+  exitCode: reported.exitCode,
+  reason: reported.reason ?? 'Error',
+  ...(reported.message === undefined ? {} : { message: reported.message }),
+  startedAt: reported.startedAt ?? '',
+  finishedAt: reported.finishedAt ?? '',
+});
+
+function stateFromReported(reported: ReportedStatus, now: { readonly iso: string; readonly ms: number }): ContainerState {
+  const { state, lastState } = reported;
+  if (state?.running !== undefined) {
+    const run: Terminated = {
+      containerID: reported.containerID ?? '',
+      exitCode: killedExitCode,
+      reason: 'ContainerStatusUnknown',
+      message: 'The node ended while the container ran.',
+      startedAt: state.running.startedAt ?? now.iso,
+      finishedAt: now.iso,
+    };
+    return { kind: 'terminated', run, finishedAtMs: now.ms };
+  }
+  if (state?.terminated !== undefined) return { kind: 'terminated', run: fromReported(state.terminated), finishedAtMs: now.ms };
+  if (lastState?.terminated !== undefined && state?.waiting?.reason !== Waiting.nodeStopped) {
+    return { kind: 'terminated', run: fromReported(lastState.terminated), finishedAtMs: now.ms };
+  }
+  return { kind: 'waiting', reason: Waiting.containerCreating };
+}
+
+/**
+ * The records of a pod that an earlier process of this node may have run. Nothing runs any more: what is reported as running has
+ * ended unseen. Waits start anew.
+ */
+export function recordsFromStatus(pod: Pod, now: { readonly iso: string; readonly ms: number }): Map<string, ContainerRecord> {
+  const reported = new Map(
+    [...(pod.status?.initContainerStatuses ?? []), ...(pod.status?.containerStatuses ?? [])].map((status) => [status.name, status]),
+  );
+  const waitingReason = initContainersOf(pod).length > 0 ? Waiting.podInitializing : Waiting.containerCreating;
+  return new Map(
+    containersOf(pod).map(({ name }): [string, ContainerRecord] => {
+      const status = reported.get(name);
+      if (status === undefined) {
+        return [name, { name, state: { kind: 'waiting', reason: waitingReason }, ran: false, restarts: 0, backOff: noBackOff }];
+      }
+      const state = stateFromReported(status, now);
+      const last = status.lastState?.terminated;
+      return [
+        name,
+        {
+          name,
+          state,
+          ...(last === undefined ? {} : { last: fromReported(last) }),
+          ran: state.kind === 'terminated' || last !== undefined,
+          restarts: status.restartCount,
+          backOff: noBackOff,
+        },
+      ];
+    }),
+  );
+}

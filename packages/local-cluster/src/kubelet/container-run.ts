@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Container } from '@conversation-operator/kube/core';
+import type { ContainerLog } from './container-log.ts';
+import type { Launch } from './launch.ts';
+import type { ProbeOutcome } from './probe.ts';
+import { Prober, type ProbeKind } from './prober.ts';
+import type { ProcessExit, ProcessRunner, RunningProcess } from './process-runner.ts';
+
+export interface ContainerRunOptions {
+  /** Names the run, and everything it starts. */
+  readonly runId: string;
+  readonly container: Container;
+  readonly launch: Launch;
+  readonly podIP: string;
+  readonly graceMs: number;
+  readonly runner: ProcessRunner;
+  readonly log: ContainerLog;
+  readonly clock: Clock;
+  /** `started` or `ready` may have changed. */
+  readonly onChange: () => void;
+  readonly onUnhealthy: (message: string) => void;
+}
+
+const maxExecOutput = 1024;
+
+/** One run of a container: its process, its probes, and its way to an end. */
+export class ContainerRun {
+  readonly exited: Promise<ProcessExit>;
+  readonly #process: RunningProcess;
+  readonly #clock: Clock;
+  readonly #prober: Prober;
+  #over = false;
+  #deadline: { readonly atMs: number; readonly timer: Timer } | undefined;
+
+  /** Rejects with the system's error when the program can't be started. */
+  static async start(options: ContainerRunOptions): Promise<ContainerRun> {
+    const { runner, runId, launch, log } = options;
+    await log.begin();
+    try {
+      return new ContainerRun(options, await runner.start({ ...launch, runId, output: (chunk) => log.write(chunk) }));
+    } catch (error) {
+      await log.end();
+      throw error;
+    }
+  }
+
+  private constructor(options: ContainerRunOptions, process: RunningProcess) {
+    const { clock, container, podIP, graceMs, log, onChange, onUnhealthy } = options;
+    this.#process = process;
+    this.#clock = clock;
+    this.#prober = new Prober({
+      target: { container, podIP, exec: (command, timeoutMs) => this.#exec(options, command, timeoutMs) },
+      clock,
+      onChange,
+      onFailure: (kind: ProbeKind, detail) => onUnhealthy(`${kind} probe failed: ${detail}`),
+      onDead: ({ terminationGracePeriodSeconds }) =>
+        this.terminate(terminationGracePeriodSeconds === undefined ? graceMs : terminationGracePeriodSeconds * 1000),
+    });
+    this.exited = process.exited.then(async (exit) => {
+      this.#over = true;
+      this.#prober.stop();
+      this.#deadline?.timer.cancel();
+      await log.end();
+      return exit;
+    });
+  }
+
+  get started(): boolean {
+    return this.#prober.started;
+  }
+
+  get ready(): boolean {
+    return this.#prober.ready;
+  }
+
+  /** SIGTERM, and SIGKILL when the grace is over. Another call can only shorten it. */
+  terminate(graceMs: number): void {
+    if (this.#over) return;
+    const atMs = this.#clock.monotonic() + graceMs;
+    if (this.#deadline !== undefined && this.#deadline.atMs <= atMs) return;
+    if (this.#deadline === undefined) this.#process.terminate();
+    this.#deadline?.timer.cancel();
+    this.#deadline = { atMs, timer: this.#clock.after(graceMs, () => this.#process.kill()) };
+  }
+
+  kill(): void {
+    this.#process.kill();
+  }
+
+  async #exec({ runner, launch, runId, clock }: ContainerRunOptions, command: readonly string[], timeoutMs: number): Promise<ProbeOutcome> {
+    let printed = '';
+    try {
+      const process = await runner.start({
+        ...launch,
+        command,
+        // Its own id: its end must not end the container.
+        runId: `${runId}.${randomUUID()}`,
+        output: (chunk) => {
+          if (printed.length < maxExecOutput) printed += Buffer.from(chunk).toString();
+          return Promise.resolve();
+        },
+      });
+      const timer = clock.after(timeoutMs, () => process.kill());
+      void this.exited.then(() => process.kill());
+      const { exitCode } = await process.exited;
+      timer.cancel();
+      return { ok: exitCode === 0, detail: printed.slice(0, maxExecOutput).trim() };
+    } catch (error) {
+      return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import type { Container, Pod } from '@conversation-operator/kube/core';
+import { goDuration } from './back-off.ts';
+import {
+  Waiting,
+  initContainersOf,
+  isSidecar,
+  mainContainersOf,
+  restartPolicyOf,
+  type ContainerRecord,
+  type Records,
+} from './container-record.ts';
+
+export interface Plan {
+  /** Containers to be started now. */
+  readonly start: readonly string[];
+  /** Containers to be stopped: sidecars of a pod whose work is done. */
+  readonly stop: readonly string[];
+  /** What waiting containers wait for, where that differs from what their record says. */
+  readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
+  /** When the next wait is over; undefined when there is none. */
+  readonly nextInMs?: number;
+}
+
+type Verdict =
+  | { readonly kind: 'start' | 'running' | 'done' | 'failed' }
+  | { readonly kind: 'backOff'; readonly dueAtMs: number; readonly delayMs: number }
+  | { readonly kind: 'retry'; readonly dueAtMs: number };
+
+function verdictOn(pod: Pod, container: Container, record: ContainerRecord, nowMs: number): Verdict {
+  const { state } = record;
+  switch (state.kind) {
+    case 'running':
+      return { kind: 'running' };
+    case 'waiting':
+      if (state.retryAtMs !== undefined && state.retryAtMs > nowMs) return { kind: 'retry', dueAtMs: state.retryAtMs };
+      return { kind: 'start' };
+    case 'terminated': {
+      const policy = restartPolicyOf(pod, container);
+      const succeeded = state.run.exitCode === 0;
+      const isInit = initContainersOf(pod).includes(container) && !isSidecar(container);
+      if (succeeded && (isInit || policy !== 'Always')) return { kind: 'done' };
+      if (!succeeded && policy === 'Never') return { kind: 'failed' };
+      const dueAtMs = state.finishedAtMs + record.backOff.delayMs;
+      return dueAtMs > nowMs ? { kind: 'backOff', dueAtMs, delayMs: record.backOff.delayMs } : { kind: 'start' };
+    }
+  }
+}
+
+/**
+ * What a kubelet would do next for a pod: init containers one after the other, then the others together, each again by the pod's
+ * restart policy once its back-off is over. Sidecars (init containers that always restart) count as done once they have started.
+ */
+export function decide(pod: Pod, records: Records, nowMs: number): Plan {
+  const start: string[] = [];
+  const waiting = new Map<string, { reason: string; message: string }>();
+  const dueAt: number[] = [];
+  const look = (container: Container): Verdict => {
+    const record = records.get(container.name);
+    const verdict: Verdict = record === undefined ? { kind: 'failed' } : verdictOn(pod, container, record, nowMs);
+    if (verdict.kind === 'start') start.push(container.name);
+    if (verdict.kind === 'backOff') {
+      waiting.set(container.name, {
+        reason: Waiting.crashLoopBackOff,
+        message: `back-off ${goDuration(verdict.delayMs)} restarting failed container=${container.name} pod=${pod.metadata.name}_${pod.metadata.namespace ?? ''}(${pod.metadata.uid})`,
+      });
+    }
+    if (verdict.kind === 'backOff' || verdict.kind === 'retry') dueAt.push(verdict.dueAtMs);
+    return verdict;
+  };
+  const plan = (stop: readonly string[]): Plan => ({
+    start,
+    stop,
+    waiting,
+    ...(dueAt.length === 0 ? {} : { nextInMs: Math.min(...dueAt) - nowMs }),
+  });
+
+  const inits = initContainersOf(pod);
+  const mains = mainContainersOf(pod);
+  const sidecars = inits.filter(isSidecar);
+  if (isOver(pod, records)) return plan(sidecars.filter(({ name }) => records.get(name)?.state.kind === 'running').map(({ name }) => name));
+  const begun = mains.some(({ name }) => records.get(name)?.ran === true);
+  for (const container of inits) {
+    const verdict = look(container);
+    const state = records.get(container.name)?.state;
+    const passed = isSidecar(container) ? begun || (state?.kind === 'running' && state.started) : verdict.kind === 'done';
+    if (!passed) return plan([]);
+  }
+  mains.forEach(look);
+  return plan([]);
+}
+
+/** Whether nothing of the pod's work will ever run again. */
+export function isOver(pod: Pod, records: Records): boolean {
+  const ended = (container: Container, exitCodes: (exitCode: number) => boolean): boolean => {
+    const state = records.get(container.name)?.state;
+    return state?.kind === 'terminated' && exitCodes(state.run.exitCode);
+  };
+  const initFailed = initContainersOf(pod).some(
+    (container) => restartPolicyOf(pod, container) === 'Never' && ended(container, (exitCode) => exitCode !== 0),
+  );
+  if (initFailed) return true;
+  const mains = mainContainersOf(pod);
+  return (
+    mains.length > 0 &&
+    mains.every((container) => {
+      const policy = restartPolicyOf(pod, container);
+      return policy !== 'Always' && ended(container, (exitCode) => policy === 'Never' || exitCode === 0);
+    })
+  );
+}

@@ -1,0 +1,194 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from './process-runner.ts';
+import { ProcessTable, nodeMarker, readProcess, runMarker, type ProcessEntry } from './process-table.ts';
+
+/** What is kept on disk about a run while it lasts: enough to find its session after a crash, even when its first process is gone. */
+const runFileSchema = z.object({ pid: z.int(), startTicks: z.int(), bootId: z.string() });
+
+/** A process that has left its session and its environment behind may keep the pipe open; its output is not waited for. */
+const drainMs = 1000;
+const recoverMs = 30_000;
+
+const signalNumbers: Readonly<Record<string, number>> = constants.signals;
+
+/**
+ * Runs processes of this machine, each in a session of its own. A run's processes are those of its session and those that carry its
+ * marker in their environment. What escapes: a process that both begins another session and empties its environment.
+ */
+export class LocalRunner implements ProcessRunner {
+  readonly #nodeId: string;
+  readonly #runsDir: string;
+  readonly #bootId: string;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #table: ProcessTable;
+
+  constructor(options: { readonly nodeId: string; readonly runsDir: string; readonly clock: Clock; readonly logger: Logger }) {
+    this.#nodeId = options.nodeId;
+    this.#runsDir = options.runsDir;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#table = new ProcessTable({ clock: options.clock });
+    this.#bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    mkdirSync(this.#runsDir, { recursive: true, mode: 0o700 });
+  }
+
+  async recover(): Promise<void> {
+    const sessions = this.#sessionsOnRecord();
+    const ownSession = readProcess(process.pid)?.session;
+    const left = new Set<number>();
+    const giveUp = new AbortController();
+    const timer = this.#clock.after(recoverMs, () => {
+      giveUp.abort(new Error(`processes of an earlier run can't be ended: ${[...left].join(', ')}`));
+    });
+    await this.#table
+      .killAll((entry) => {
+        const ours = entry.node === this.#nodeId || this.#isOfRecord(sessions, entry);
+        if (!ours) return false;
+        left.add(entry.pid);
+        // Its session may hold others that have emptied their environment. Session 0 is one begun outside our pid namespace.
+        if (entry.session !== 0 && entry.session !== ownSession && !sessions.has(entry.session)) sessions.set(entry.session, 0);
+        return true;
+      }, giveUp.signal)
+      .finally(() => timer.cancel());
+    if (left.size > 0) this.#logger.info('Ended processes that an earlier run had left', { count: left.size });
+    for (const file of readdirSync(this.#runsDir)) rmSync(join(this.#runsDir, file), { force: true });
+  }
+
+  async start(request: ProcessRequest): Promise<RunningProcess> {
+    const [program = '', ...args] = request.command;
+    const child = spawn(program, args, {
+      cwd: request.workingDir,
+      env: { ...request.env, [nodeMarker]: this.#nodeId, [runMarker]: request.runId },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // setsid: a session and a process group of its own.
+      detached: true,
+    });
+    const { pid } = child;
+    if (pid !== undefined) this.#record(request.runId, pid);
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve).once('error', reject);
+    });
+    if (pid === undefined) throw new Error('the process has no id');
+    // After the start, 'error' can only mean that a signal could not be sent.
+    child.on('error', (error) => this.#logger.warn('A signal could not be sent', { error, pid }));
+    return new LocalProcess({ child, pid, request, table: this.#table, clock: this.#clock, done: () => this.#forget(request.runId) });
+  }
+
+  async close(): Promise<void> {
+    await this.#table.killAll((entry) => entry.node === this.#nodeId);
+  }
+
+  #record(runId: string, pid: number): void {
+    const startTicks = readProcess(pid)?.startTicks;
+    if (startTicks === undefined) return;
+    try {
+      writeFileSync(join(this.#runsDir, runId), JSON.stringify({ pid, startTicks, bootId: this.#bootId }), { mode: 0o600 });
+    } catch (error) {
+      // Only a crash would need it, and the markers find nearly everything without it.
+      this.#logger.warn('A run could not be recorded', { error, pid });
+    }
+  }
+
+  #forget(runId: string): void {
+    rmSync(join(this.#runsDir, runId), { force: true });
+  }
+
+  #sessionsOnRecord(): Map<number, number> {
+    const sessions = new Map<number, number>();
+    for (const file of readdirSync(this.#runsDir)) {
+      const run = this.#read(join(this.#runsDir, file));
+      if (run === undefined || run.bootId !== this.#bootId) continue;
+      // A pid is not given away while it still names a session: another process under it means that the session is over.
+      const leader = readProcess(run.pid);
+      if (leader !== undefined && leader.startTicks !== run.startTicks) continue;
+      sessions.set(run.pid, run.startTicks);
+    }
+    return sessions;
+  }
+
+  #read(path: string): z.infer<typeof runFileSchema> | undefined {
+    try {
+      return runFileSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
+    } catch (error) {
+      this.#logger.warn('The record of a run could not be read', { error, path });
+      return undefined;
+    }
+  }
+
+  #isOfRecord(sessions: ReadonlyMap<number, number>, { session, startTicks }: ProcessEntry): boolean {
+    const since = sessions.get(session);
+    return since !== undefined && startTicks >= since;
+  }
+}
+
+class LocalProcess implements RunningProcess {
+  readonly exited: Promise<ProcessExit>;
+  readonly #pid: number;
+  #leaderEnded = false;
+
+  constructor(options: {
+    readonly child: ChildProcess;
+    readonly pid: number;
+    readonly request: ProcessRequest;
+    readonly table: ProcessTable;
+    readonly clock: Clock;
+    readonly done: () => void;
+  }) {
+    const { child, pid, request, table, clock, done } = options;
+    this.#pid = pid;
+    const { stdout, stderr } = child;
+    const drained = Promise.all([pump(stdout, request.output), pump(stderr, request.output)]);
+    this.exited = new Promise<ProcessExit>((resolve) => {
+      child.once('exit', (code, signal) => {
+        this.#leaderEnded = true;
+        resolve({ exitCode: code ?? 128 + (signalNumbers[signal ?? ''] ?? 0) });
+      });
+    }).then(async (exit) => {
+      // As with the first process of a pid namespace: when it ends, all the others do.
+      await table.killAll((entry) => entry.session === pid || entry.run === request.runId);
+      const timer = clock.after(drainMs, () => {
+        stdout?.destroy();
+        stderr?.destroy();
+      });
+      await drained;
+      timer.cancel();
+      done();
+      return exit;
+    });
+  }
+
+  terminate(): void {
+    this.#signal('SIGTERM');
+  }
+
+  kill(): void {
+    this.#signal('SIGKILL');
+  }
+
+  #signal(signal: 'SIGTERM' | 'SIGKILL'): void {
+    // Until its end has been seen, the pid can't be anybody else's.
+    if (this.#leaderEnded) return;
+    try {
+      process.kill(-this.#pid, signal);
+    } catch {
+      // It has just ended.
+    }
+  }
+}
+
+async function pump(stream: Readable | null, output: (chunk: Uint8Array) => Promise<void>): Promise<void> {
+  if (stream === null) return;
+  try {
+    for await (const chunk of stream) await output(chunk as Uint8Array);
+  } catch {
+    // Destroyed because somebody held on to it: what has been read is what there is.
+  }
+}

@@ -1,0 +1,77 @@
+import { availableParallelism, release, totalmem } from 'node:os';
+import { isAlreadyExists, isConflict } from '@conversation-operator/kube/errors';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { nodes, type Node } from '@conversation-operator/kube/core';
+
+/** RFC 3339 without fractions, as the times of the core kinds are. */
+export const wholeSeconds = (clock: Clock): string => `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
+
+const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
+const maxPods = 500;
+
+/** What a pod's nodeSelector may ask for. */
+export const nodeLabels = (name: string): Readonly<Record<string, string>> => ({
+  'kubernetes.io/hostname': name,
+  'kubernetes.io/os': process.platform,
+  'kubernetes.io/arch': architectures[process.arch] ?? process.arch,
+});
+
+function statusOf(name: string, ready: boolean, now: string): NonNullable<Node['status']> {
+  const resources = { cpu: String(availableParallelism()), memory: `${Math.floor(totalmem() / 1024)}Ki`, pods: String(maxPods) };
+  return {
+    capacity: resources,
+    allocatable: resources,
+    addresses: [
+      { type: 'InternalIP', address: '127.0.0.1' },
+      { type: 'Hostname', address: name },
+    ],
+    conditions: [
+      {
+        type: 'Ready',
+        status: ready ? 'True' : 'False',
+        reason: ready ? 'KubeletReady' : 'NodeStopped',
+        message: ready ? 'pods run as local processes' : 'the node has been stopped',
+        lastHeartbeatTime: now,
+        lastTransitionTime: now,
+      },
+    ],
+    nodeInfo: {
+      architecture: architectures[process.arch] ?? process.arch,
+      bootID: '',
+      containerRuntimeVersion: `process://${process.versions.node}`,
+      kernelVersion: release(),
+      kubeProxyVersion: '',
+      kubeletVersion: 'v1.34.0-process',
+      machineID: '',
+      operatingSystem: process.platform,
+      osImage: process.platform,
+      systemUUID: '',
+    },
+  };
+}
+
+/** Makes the Node object say whether this node takes pods. */
+export async function reportNode(options: {
+  readonly client: KubeClient;
+  readonly clock: Clock;
+  readonly name: string;
+  readonly ready: boolean;
+}): Promise<void> {
+  const { client, clock, name, ready } = options;
+  const status = statusOf(name, ready, wholeSeconds(clock));
+  try {
+    await client.create(nodes, { apiVersion: 'v1', kind: 'Node', metadata: { name, labels: { ...nodeLabels(name) } }, spec: {}, status });
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+  }
+  for (;;) {
+    const node = await client.get(nodes, '', name);
+    try {
+      await client.updateStatus(nodes, { ...node, status });
+      return;
+    } catch (error) {
+      if (!isConflict(error)) throw error;
+    }
+  }
+}

@@ -1,0 +1,85 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Controller, type Request, type Result } from '@conversation-operator/kube/controller';
+import type { Store } from '@conversation-operator/kube/store';
+import type { Pod } from '@conversation-operator/kube/core';
+import type { AddressPool } from './address-pool.ts';
+import type { ContainerLog } from './container-log.ts';
+import { removeTree, type NodeFolder } from './node-folder.ts';
+import type { NodeSettings } from './options.ts';
+import { PodRuntime } from './pod-runtime.ts';
+import type { ProcessRunner } from './process-runner.ts';
+
+/** Pods are started this many at once; each start is a few files and a fork. */
+const workers = 8;
+
+export interface PodManagerOptions {
+  readonly settings: NodeSettings;
+  readonly folder: NodeFolder;
+  readonly runner: ProcessRunner;
+  readonly addresses: AddressPool;
+  readonly pods: Store<Pod>;
+  /** A pod has gone, and with it its hold on these claims' volumes. */
+  readonly onReleased: (claimUids: Iterable<string>) => void;
+}
+
+/** The runtimes of this node's pods, one for each name at a time: the next begins when the one before has left nothing behind. */
+export class PodManager {
+  readonly controller: Controller;
+  readonly #options: PodManagerOptions;
+  readonly #runtimes = new Map<string, PodRuntime>();
+
+  constructor(options: PodManagerOptions) {
+    this.#options = options;
+    this.controller = new Controller({ ...options.settings, name: 'node-pods', workers, reconcile: (request) => this.#reconcile(request) });
+  }
+
+  isUsed(claimUid: string): boolean {
+    return this.#runtimes.values().some((runtime) => runtime.claimUids.has(claimUid));
+  }
+
+  log(podUid: string, containerName: string): ContainerLog | undefined {
+    return this.#runtimes
+      .values()
+      .find(({ uid }) => uid === podUid)
+      ?.log(containerName);
+  }
+
+  /** Removes the folders of pods that went while the node was away. The store must have synced. */
+  async sweep(): Promise<void> {
+    const { pods, folder } = this.#options;
+    const present = new Set(pods.list().map(({ metadata }) => metadata.uid));
+    for (const name of await readdir(folder.pods)) {
+      if (!present.has(name)) await removeTree(join(folder.pods, name));
+    }
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    await this.controller.stop();
+    await Promise.all(this.#runtimes.values().map((runtime) => runtime.suspend(graceMs)));
+    this.#runtimes.clear();
+  }
+
+  async #reconcile(request: Request): Promise<Result> {
+    const { settings, pods } = this.#options;
+    const key = `${request.namespace}/${request.name}`;
+    const pod = pods.get(request.namespace, request.name);
+    const present = this.#runtimes.get(key);
+    if (present !== undefined && present.uid !== pod?.metadata.uid) {
+      await present.kill();
+      await present.remove();
+      this.#runtimes.delete(key);
+      this.#options.onReleased(present.claimUids);
+    }
+    if (pod?.spec?.nodeName !== settings.name) return undefined;
+    return this.#runtimeOf(key, pod, request).sync(pod);
+  }
+
+  #runtimeOf(key: string, pod: Pod, request: Request): PodRuntime {
+    const present = this.#runtimes.get(key);
+    if (present !== undefined) return present;
+    const runtime = new PodRuntime({ ...this.#options, pod, onChange: () => this.controller.enqueue(request) });
+    this.#runtimes.set(key, runtime);
+    return runtime;
+  }
+}

@@ -1,0 +1,193 @@
+import type { Container, Pod } from '@conversation-operator/kube/core';
+import {
+  initContainersOf,
+  isSidecar,
+  isTerminalPhase,
+  mainContainersOf,
+  restartPolicyOf,
+  type ContainerRecord,
+  type Records,
+  type Terminated,
+} from './container-record.ts';
+import type { Plan } from './decide.ts';
+
+export type PodStatus = NonNullable<Pod['status']>;
+type PodCondition = NonNullable<PodStatus['conditions']>[number];
+type ContainerStatus = NonNullable<PodStatus['containerStatuses']>[number];
+
+export interface Observed {
+  readonly pod: Pod;
+  readonly records: Records;
+  readonly waiting: Plan['waiting'];
+  /** The pod's address; absent until it has one. */
+  readonly podIP?: string;
+  readonly hostIP: string;
+  readonly startTime: string;
+  /** What the node wrote last. */
+  readonly previous: PodStatus | undefined;
+  /** The node itself is going away: the pod's phase stays as it is until the next start. */
+  readonly suspended: boolean;
+  /** RFC 3339 in whole seconds. */
+  readonly now: string;
+}
+
+const wireTerminated = ({ containerID, exitCode, reason, message, startedAt, finishedAt }: Terminated) => ({
+  exitCode,
+  reason,
+  ...(message === undefined ? {} : { message }),
+  startedAt,
+  finishedAt,
+  ...(containerID === '' ? {} : { containerID }),
+});
+
+function containerStatus(container: Container, record: ContainerRecord, waiting: Plan['waiting'], isInit: boolean): ContainerStatus {
+  const { state, last } = record;
+  const base = {
+    name: container.name,
+    image: container.image ?? '',
+    imageID: '',
+    restartCount: record.restarts,
+    ready: false,
+    started: false,
+    lastState: last === undefined ? {} : { terminated: wireTerminated(last) },
+  };
+  const waitingFor = waiting.get(container.name);
+  switch (state.kind) {
+    case 'running':
+      return {
+        ...base,
+        imageID: `process://${container.image ?? ''}`,
+        containerID: state.containerID,
+        ready: state.ready,
+        started: state.started,
+        state: { running: { startedAt: state.startedAt } },
+      };
+    case 'waiting':
+      return {
+        ...base,
+        ...(last === undefined || last.containerID === '' ? {} : { containerID: last.containerID }),
+        state: { waiting: { reason: state.reason, ...(state.message === undefined ? {} : { message: state.message }) } },
+      };
+    case 'terminated': {
+      const id = state.run.containerID === '' ? {} : { containerID: state.run.containerID };
+      const terminated = wireTerminated(state.run);
+      if (waitingFor !== undefined) return { ...base, ...id, state: { waiting: waitingFor }, lastState: { terminated } };
+      return { ...base, ...id, ready: isInit && state.run.exitCode === 0, state: { terminated } };
+    }
+  }
+}
+
+/** The phase as a kubelet computes it (kubelet_pods.go, getPhase). A pod that has ended never lives again. */
+export function phaseOf({ pod, records, previous, suspended }: Pick<Observed, 'pod' | 'records' | 'previous' | 'suspended'>): string {
+  const before = previous?.phase ?? 'Pending';
+  if (isTerminalPhase(before) || suspended) return before;
+  const deleting = pod.metadata.deletionTimestamp !== undefined;
+  const policyOf = (container: Container) => (deleting ? 'Never' : restartPolicyOf(pod, container));
+  const initFailed = initContainersOf(pod).some((container) => {
+    const state = records.get(container.name)?.state;
+    return policyOf(container) === 'Never' && !isSidecar(container) && state?.kind === 'terminated' && state.run.exitCode !== 0;
+  });
+  if (initFailed) return 'Failed';
+  const mains = mainContainersOf(pod).map((container) => ({ container, record: records.get(container.name) }));
+  const neverRan = mains.some(({ record }) => record?.ran !== true);
+  if (neverRan) return 'Pending';
+  const ended = mains.flatMap(({ record }) => (record?.state.kind === 'terminated' ? [record.state.run.exitCode] : []));
+  if (ended.length < mains.length) return 'Running';
+  if (mains.some(({ container }) => policyOf(container) === 'Always')) return 'Running';
+  if (ended.every((exitCode) => exitCode === 0)) return 'Succeeded';
+  return mains.some(({ container }) => policyOf(container) === 'OnFailure') ? 'Running' : 'Failed';
+}
+
+interface Verdict {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+function verdicts({ pod, records, podIP }: Observed, phase: string): readonly Verdict[] {
+  const notInitialized = initContainersOf(pod).filter((container) => {
+    const record = records.get(container.name);
+    if (isSidecar(container)) return record?.state.kind !== 'running' && record?.ran !== true;
+    return !(record?.state.kind === 'terminated' && record.state.run.exitCode === 0);
+  });
+  const serving = [...initContainersOf(pod).filter(isSidecar), ...mainContainersOf(pod)];
+  const notReady = serving.filter(({ name }) => {
+    const state = records.get(name)?.state;
+    return !(state?.kind === 'running' && state.ready);
+  });
+  const unreadyGates = (pod.spec?.readinessGates ?? []).filter(
+    ({ conditionType }) => !pod.status?.conditions?.some(({ type, status }) => type === conditionType && status === 'True'),
+  );
+  const listed = (containers: readonly Container[]) => `[${containers.map(({ name }) => name).join(' ')}]`;
+  const unready =
+    phase === 'Succeeded'
+      ? { status: 'False' as const, reason: 'PodCompleted' }
+      : phase === 'Failed'
+        ? { status: 'False' as const, reason: 'PodFailed' }
+        : notReady.length > 0
+          ? { status: 'False' as const, reason: 'ContainersNotReady', message: `containers with unready status: ${listed(notReady)}` }
+          : undefined;
+  const unreadyByGate =
+    unreadyGates.length === 0
+      ? undefined
+      : {
+          status: 'False' as const,
+          reason: 'ReadinessGatesNotReady',
+          message: `corresponding condition of pod readiness gate "${unreadyGates[0]?.conditionType ?? ''}" is not true`,
+        };
+  return [
+    { type: 'PodReadyToStartContainers', status: podIP === undefined ? 'False' : 'True' },
+    notInitialized.length === 0 || phase === 'Succeeded'
+      ? { type: 'Initialized', status: 'True', ...(phase === 'Succeeded' ? { reason: 'PodCompleted' } : {}) }
+      : {
+          type: 'Initialized',
+          status: 'False',
+          reason: 'ContainersNotInitialized',
+          message: `containers with incomplete status: ${listed(notInitialized)}`,
+        },
+    { type: 'Ready', ...(unready ?? unreadyByGate ?? { status: 'True' }) },
+    { type: 'ContainersReady', ...(unready ?? { status: 'True' }) },
+    { type: 'PodScheduled', status: 'True' },
+  ];
+}
+
+/** Conditions of others (readiness gates, disruption) stay; a transition time moves only with the status. */
+function conditionsOf(observed: Observed, phase: string): readonly PodCondition[] {
+  const present = observed.pod.status?.conditions ?? [];
+  const before = new Map([...present, ...(observed.previous?.conditions ?? [])].map((condition) => [condition.type, condition]));
+  const own = verdicts(observed, phase).map((verdict): PodCondition => {
+    const old = before.get(verdict.type);
+    return { ...verdict, lastTransitionTime: old?.status === verdict.status ? (old.lastTransitionTime ?? observed.now) : observed.now };
+  });
+  return [...own, ...present.filter(({ type }) => !own.some((condition) => condition.type === type))];
+}
+
+/** The status that a kubelet would report. The same observations give the same status, so that only changes are written. */
+export function podStatusOf(observed: Observed): PodStatus {
+  const { pod, records, podIP, hostIP, startTime, previous } = observed;
+  const phase = phaseOf(observed);
+  const inits = initContainersOf(pod);
+  const statuses = (containers: readonly Container[]): readonly ContainerStatus[] =>
+    containers.flatMap((container) => {
+      const record = records.get(container.name);
+      return record === undefined ? [] : [containerStatus(container, record, observed.waiting, inits.includes(container))];
+    });
+  return {
+    phase,
+    conditions: [...conditionsOf(observed, phase)],
+    hostIP,
+    hostIPs: [{ ip: hostIP }],
+    ...(podIP === undefined
+      ? previous?.podIP === undefined
+        ? {}
+        : { podIP: previous.podIP, podIPs: [{ ip: previous.podIP }] }
+      : { podIP, podIPs: [{ ip: podIP }] }),
+    startTime,
+    ...(inits.length === 0 ? {} : { initContainerStatuses: [...statuses(inits)] }),
+    containerStatuses: [...statuses(mainContainersOf(pod))],
+    qosClass: pod.status?.qosClass ?? 'BestEffort',
+    ...(previous?.reason === undefined ? {} : { reason: previous.reason }),
+    ...(previous?.message === undefined ? {} : { message: previous.message }),
+  };
+}

@@ -1,0 +1,93 @@
+import { mkdir, readdir } from 'node:fs/promises';
+import { Controller, type Request, type Result } from '@conversation-operator/kube/controller';
+import { isConflict, isForbidden, isInvalid, isNotFound } from '@conversation-operator/kube/errors';
+import type { Store } from '@conversation-operator/kube/store';
+import { persistentVolumeClaims, type PersistentVolumeClaim } from '@conversation-operator/kube/core';
+import { removeTree, type NodeFolder } from './node-folder.ts';
+import type { NodeSettings } from './options.ts';
+
+/** The index of claims by uid. */
+export const byUid = 'uid';
+
+/** Claims have a namespace; without one, a request is about the folder of the uid it names. */
+export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
+
+/** Gives every claim a folder and takes it away when the claim has gone and no pod uses it any more. */
+export class VolumeProvisioner {
+  readonly controller: Controller;
+  readonly #settings: NodeSettings;
+  readonly #folder: NodeFolder;
+  readonly #claims: Store<PersistentVolumeClaim>;
+  readonly #isUsed: (claimUid: string) => boolean;
+
+  constructor(options: {
+    readonly settings: NodeSettings;
+    readonly folder: NodeFolder;
+    /** Indexed `byUid`. */
+    readonly claims: Store<PersistentVolumeClaim>;
+    readonly isUsed: (claimUid: string) => boolean;
+  }) {
+    this.#settings = options.settings;
+    this.#folder = options.folder;
+    this.#claims = options.claims;
+    this.#isUsed = options.isUsed;
+    this.controller = new Controller({
+      ...options.settings,
+      name: 'node-volumes',
+      workers: 4,
+      reconcile: (request) => (request.namespace === '' ? this.#removeUnclaimed(request.name) : this.#provide(request)),
+    });
+  }
+
+  /** Looks at every folder there is: some may have lost their claim while the node was away. The store must have synced. */
+  async sweep(): Promise<void> {
+    for (const name of await readdir(this.#folder.volumes)) this.controller.enqueue(folderRequest(name));
+  }
+
+  async #provide({ namespace, name }: Request): Promise<Result> {
+    const claim = this.#claims.get(namespace, name);
+    if (claim === undefined || claim.metadata.deletionTimestamp !== undefined || claim.status?.phase === 'Bound') return undefined;
+    await mkdir(this.#folder.volume(claim.metadata.uid), { recursive: true, mode: 0o700 });
+    try {
+      await this.#bind(await this.#named(claim));
+    } catch (error) {
+      // The watch shows what it has become, and it is looked at again.
+      if (!isNotFound(error) && !isConflict(error)) throw error;
+    }
+    return undefined;
+  }
+
+  async #named(claim: PersistentVolumeClaim): Promise<PersistentVolumeClaim> {
+    if (claim.spec?.volumeName !== undefined && claim.spec.volumeName !== '') return claim;
+    const { namespace = '', name, uid, resourceVersion } = claim.metadata;
+    try {
+      return await this.#settings.client.mergePatch(persistentVolumeClaims, namespace, name, {
+        metadata: { resourceVersion },
+        spec: { volumeName: `pvc-${uid}` },
+      });
+    } catch (error) {
+      // The name is for people; a server that keeps it from us takes nothing away.
+      if (isInvalid(error) || isForbidden(error)) return claim;
+      throw error;
+    }
+  }
+
+  async #bind(claim: PersistentVolumeClaim): Promise<void> {
+    const storage = claim.spec?.resources?.requests?.['storage'];
+    await this.#settings.client.updateStatus(persistentVolumeClaims, {
+      ...claim,
+      status: {
+        phase: 'Bound',
+        ...(claim.spec?.accessModes === undefined ? {} : { accessModes: claim.spec.accessModes }),
+        ...(storage === undefined ? {} : { capacity: { storage } }),
+      },
+    });
+  }
+
+  async #removeUnclaimed(claimUid: string): Promise<Result> {
+    if (this.#claims.byIndex(byUid, claimUid).length > 0 || this.#isUsed(claimUid)) return undefined;
+    await removeTree(this.#folder.volume(claimUid));
+    this.#settings.logger.info('The volume of a deleted claim has been removed', { claimUid });
+    return undefined;
+  }
+}

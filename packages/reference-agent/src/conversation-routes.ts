@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto';
+import { resolve } from 'node:path';
+import { newUuid, parseUuid } from '@conversation-operator/kube/uuid';
+import {
+  conversationFilter,
+  conversationSearch,
+  createBody,
+  eventFilter,
+  eventSearch,
+  messageBody,
+  parse,
+  updateBody,
+  type CreateBody,
+} from './bodies.ts';
+import type { Conversation } from './conversation.ts';
+import type { Conversations } from './conversations.ts';
+import { matchingEntries, searchEvents } from './event-search.ts';
+import { HttpError } from './http-error.ts';
+import type { Meta } from './meta.ts';
+import type { Answer, Call, Router } from './router.ts';
+import type { SecretBox } from './secret-box.ts';
+import type { Webhooks } from './webhooks.ts';
+import { finalResponseOf, infoOf } from './views.ts';
+
+export interface Ready {
+  readonly conversations: Conversations;
+  readonly secretBox: SecretBox;
+  readonly webhooks: Pick<Webhooks, 'tell' | 'leave'>;
+}
+
+const defaultMaxIterations = 50;
+const success: Answer = { body: { success: true } };
+
+/** `ready` throws while the server has no keys. */
+export function conversationRoutes(router: Router, ready: () => Ready): void {
+  const find = ({ params }: Call, detail?: string): Conversation => {
+    const conversation = ready().conversations.get(parseUuid(params['id'] ?? '') ?? '');
+    if (conversation === undefined) throw new HttpError(404, detail ?? 'Not Found');
+    return conversation;
+  };
+  const findForEvents = (call: Call) => find(call, `Conversation not found: ${call.params['id'] ?? ''}`);
+  const query = ({ url }: Call) => Object.fromEntries(url.searchParams);
+  const withStatus = (call: Call) => {
+    const { status } = parse(conversationFilter, query(call), 'query');
+    return ready()
+      .conversations.list()
+      .filter((conversation) => status === undefined || conversation.status === status);
+  };
+
+  router.on('POST /api/conversations', async (call) => {
+    const body = parse(createBody, await call.body(), 'body');
+    const { conversations, secretBox, webhooks } = ready();
+    const { conversation, created } = await conversations.create(metaOf(body, secretBox), body.initial_message ?? undefined);
+    if (created) webhooks.tell(conversation);
+    return { status: created ? 201 : 200, body: infoOf(conversation) };
+  });
+  router.on('GET /api/conversations', ({ url }) => ({
+    body: url.searchParams.getAll('ids').map((id) => {
+      const conversation = ready().conversations.get(parseUuid(id) ?? '');
+      return conversation === undefined ? null : infoOf(conversation);
+    }),
+  }));
+  router.on('GET /api/conversations/search', (call) => {
+    const { limit, page_id } = parse(conversationSearch, query(call), 'query');
+    const found = withStatus(call);
+    const start = Math.max(
+      found.findIndex(({ meta }) => meta.id === page_id),
+      0,
+    );
+    return { body: { items: found.slice(start, start + limit).map(infoOf), next_page_id: found[start + limit]?.meta.id ?? null } };
+  });
+  router.on('GET /api/conversations/count', (call) => ({ body: withStatus(call).length }));
+  router.on('GET /api/conversations/:id', (call) => ({ body: infoOf(find(call)) }));
+  router.on('PATCH /api/conversations/:id', async (call) => {
+    const { title, tags } = parse(updateBody, await call.body(), 'body');
+    const conversation = find(call);
+    await conversation.update({ ...(title == null ? {} : { title }), ...(tags == null ? {} : { tags }) });
+    ready().webhooks.tell(conversation);
+    return success;
+  });
+  router.on('DELETE /api/conversations/:id', async (call) => {
+    const { conversations, webhooks } = ready();
+    const conversation = find(call);
+    await conversations.delete(conversation);
+    webhooks.leave(conversation);
+    webhooks.tell(conversation, { execution_status: 'deleting' });
+    return success;
+  });
+
+  router.on('POST /api/conversations/:id/events', async (call) => {
+    const { run, ...message } = parse(messageBody, await call.body(), 'body');
+    const conversation = findForEvents(call);
+    const full = run && conversation.status !== 'running' && !ready().conversations.hasRoomForRun();
+    await conversation.post(message, { run: run && !full });
+    if (full) throw new HttpError(429, 'Message saved, but the conversation run limit is reached. Retry the run later.');
+    return success;
+  });
+  router.on('POST /api/conversations/:id/run', async (call) => {
+    const conversation = find(call);
+    if (!['running', 'finished'].includes(conversation.status)) {
+      ready().conversations.assertRoomForRun('Conversation run limit reached. Retry the request later.');
+    }
+    if (!(await conversation.run())) throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
+    return success;
+  });
+  router.on('POST /api/conversations/:id/pause', async (call) => {
+    const conversation = find(call);
+    await conversation.pause();
+    ready().webhooks.tell(conversation);
+    return success;
+  });
+  router.on('POST /api/conversations/:id/interrupt', async (call) => {
+    const conversation = find(call);
+    await conversation.stop('interrupt');
+    ready().webhooks.tell(conversation);
+    return success;
+  });
+
+  router.on('GET /api/conversations/:id/events/search', async (call) => {
+    const search = parse(eventSearch, query(call), 'query');
+    return { body: await searchEvents(findForEvents(call).log, search) };
+  });
+  router.on('GET /api/conversations/:id/events/count', (call) => {
+    const filter = parse(eventFilter, query(call), 'query');
+    return { body: matchingEntries(findForEvents(call).log, filter).length };
+  });
+  router.on('GET /api/conversations/:id/events/:event', async (call) => {
+    const { log } = findForEvents(call);
+    const [event] = await log.read(log.entries.filter(({ id }) => id === call.params['event']));
+    if (event === undefined) throw new HttpError(404, 'Not Found');
+    return { body: event };
+  });
+  router.on('GET /api/conversations/:id/agent_final_response', async (call) => {
+    const { log } = find(call);
+    const said = log.entries.findLast(
+      ({ kind, source, toolName }) =>
+        (kind === 'MessageEvent' && source === 'agent') || (kind === 'ObservationEvent' && toolName === 'finish'),
+    );
+    const [event] = said === undefined ? [] : await log.read([said]);
+    return { body: { response: finalResponseOf(event) } };
+  });
+}
+
+function metaOf(body: CreateBody, secretBox: SecretBox): Meta {
+  const id = body.conversation_id == null ? newUuid(Date.now(), randomBytes) : parseUuid(body.conversation_id);
+  if (id === undefined)
+    throw new HttpError(422, [{ type: 'uuid_parsing', loc: ['body', 'conversation_id'], msg: 'Input should be a valid UUID' }]);
+  const { llm, agent_context } = body.agent_settings ?? body.agent ?? {};
+  return {
+    id,
+    createdAt: new Date().toISOString().replace('Z', '000Z'),
+    workingDir: resolve(body.workspace.working_dir),
+    maxIterations: body.max_iterations ?? defaultMaxIterations,
+    tags: body.tags ?? {},
+    systemMessageSuffix: agent_context?.system_message_suffix ?? undefined,
+    loadProjectSkills: agent_context?.load_project_skills ?? false,
+    hookConfig: body.hook_config ?? undefined,
+    llm:
+      llm == null
+        ? undefined
+        : {
+            model: llm.model ?? undefined,
+            baseUrl: llm.base_url ?? undefined,
+            sealedApiKey: llm.api_key == null ? undefined : secretBox.seal(llm.api_key),
+            retries: llm.num_retries ?? undefined,
+          },
+    sealedSecrets: Object.fromEntries(Object.entries(body.secrets ?? {}).map(([name, { value }]) => [name, secretBox.seal(value)])),
+  };
+}

@@ -1,0 +1,147 @@
+import type { ExecutionStatus } from './execution-status.ts';
+
+export type Content = { readonly type: 'text'; readonly text: string } | { readonly type: 'image'; readonly image_urls: readonly string[] };
+
+export interface TerminalAction {
+  readonly kind: 'TerminalAction';
+  readonly command: string;
+  readonly is_input: false;
+  /** Seconds. */
+  readonly timeout: number;
+  readonly reset: false;
+}
+
+export interface TerminalObservation {
+  readonly kind: 'TerminalObservation';
+  readonly command: string;
+  readonly content: readonly Content[];
+  readonly exit_code: number;
+  readonly is_error: boolean;
+  /** Whether the time was up. */
+  readonly timeout: boolean;
+  readonly metadata: { readonly exit_code: number; readonly working_dir: string };
+}
+
+export type ToolName = 'terminal' | 'finish';
+
+interface ToolCall {
+  readonly tool_name: string;
+  readonly tool_call_id: string;
+}
+
+export interface Classification {
+  readonly kind: 'auth' | 'rate_limit' | 'config' | 'transient' | 'agent_action' | 'internal';
+  readonly retryable: boolean;
+  readonly user_action: 'none' | 'retry' | 'settings';
+}
+
+/** Running totals over the whole conversation. */
+export interface Stats {
+  readonly usage_to_metrics: Readonly<
+    Record<
+      string,
+      {
+        readonly accumulated_cost: number;
+        readonly accumulated_token_usage: { readonly prompt_tokens: number; readonly completion_tokens: number };
+      }
+    >
+  >;
+}
+
+export interface MessageEvent {
+  readonly kind: 'MessageEvent';
+  readonly source: 'user' | 'agent';
+  readonly llm_message: { readonly role: 'user' | 'assistant' | 'system'; readonly content: readonly Content[] };
+  readonly activated_skills: readonly string[];
+}
+
+export interface ActionEvent extends ToolCall {
+  readonly kind: 'ActionEvent';
+  readonly source: 'agent';
+  readonly thought: readonly Content[];
+  /** Null for a call that could not be understood; an AgentErrorEvent follows. */
+  readonly action: TerminalAction | { readonly kind: 'FinishAction'; readonly message: string } | null;
+  readonly tool_call: { readonly id: string; readonly name: string; readonly arguments: string; readonly origin: 'completion' };
+  readonly llm_response_id: string;
+  readonly security_risk: 'UNKNOWN';
+  readonly summary?: string;
+}
+
+export interface ObservationEvent extends ToolCall {
+  readonly kind: 'ObservationEvent';
+  readonly source: 'environment';
+  readonly action_id: string;
+  readonly observation:
+    TerminalObservation | { readonly kind: 'FinishObservation'; readonly content: readonly Content[]; readonly is_error: false };
+}
+
+export interface AgentErrorEvent extends ToolCall {
+  readonly kind: 'AgentErrorEvent';
+  readonly source: 'agent';
+  readonly error: string;
+}
+
+export type StateUpdateEvent = { readonly kind: 'ConversationStateUpdateEvent'; readonly source: 'environment' } & (
+  | { readonly key: 'execution_status'; readonly value: ExecutionStatus }
+  | { readonly key: 'last_user_message_id'; readonly value: string }
+  | { readonly key: 'stats'; readonly value: Stats }
+  /** Only ever sent, never stored. */
+  | { readonly key: 'full_state'; readonly value: object }
+);
+
+export interface ConversationErrorEvent {
+  readonly kind: 'ConversationErrorEvent';
+  readonly source: 'environment';
+  readonly code: string;
+  readonly detail: string;
+  readonly classification: Classification;
+}
+
+/** An event as a program makes it; the log gives it its id and time. */
+export type EventBody =
+  | MessageEvent
+  | ActionEvent
+  | ObservationEvent
+  | AgentErrorEvent
+  | StateUpdateEvent
+  | ConversationErrorEvent
+  | { readonly kind: 'PauseEvent' | 'InterruptEvent'; readonly source: 'user' };
+
+export interface EventHead {
+  readonly id: string;
+  /** Without zone, microseconds, UTC; never the same twice in one conversation. */
+  readonly timestamp: string;
+  readonly parent_id?: string;
+}
+
+export type AgentEvent = EventHead & EventBody;
+
+export const textContent = (text: string): readonly Content[] => [{ type: 'text', text }];
+
+export const textOf = (content: readonly Content[]): string =>
+  content.map((part) => (part.type === 'text' ? part.text : '[image]')).join('\n');
+
+export const statusUpdate = (value: ExecutionStatus): EventBody => ({
+  kind: 'ConversationStateUpdateEvent',
+  source: 'environment',
+  key: 'execution_status',
+  value,
+});
+
+export const agentMessage = (text: string): EventBody => ({
+  kind: 'MessageEvent',
+  source: 'agent',
+  llm_message: { role: 'assistant', content: textContent(text) },
+  activated_skills: [],
+});
+
+/** The protocol's time: no zone, six decimals. */
+export function eventTime(microseconds: number): string {
+  const milliseconds = Math.floor(microseconds / 1000);
+  const rest = String(microseconds % 1000).padStart(3, '0');
+  return `${new Date(milliseconds).toISOString().slice(0, -1)}${rest}`;
+}
+
+/** The inverse of `eventTime`; NaN for what is none. */
+export const microsecondsOf = (timestamp: string): number =>
+  Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23, 26).padEnd(3, '0'));
