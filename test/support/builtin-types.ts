@@ -20,7 +20,7 @@ const roots = [
   'V1CustomResourceDefinition',
 ];
 const models = new URL('../../node_modules/@kubernetes/client-node/dist/gen/models/', import.meta.url);
-export const target = new URL('../../src/embedded/registry/builtin-types.ts', import.meta.url);
+export const target = new URL('../../packages/local-cluster/src/registry/builtin-types.ts', import.meta.url);
 
 interface Attribute {
   readonly baseName: string;
