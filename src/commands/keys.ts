@@ -43,7 +43,7 @@ export async function listKeys(options: ClusterOptions): Promise<void> {
     metadata.name,
     spec.owner,
     spec.role,
-    spec.disabled === true ? 'disabled' : (spec.expiresAt ?? 'never'),
+    spec.disabled === true ? 'disabled' : (spec.expirationTime ?? 'never'),
     metadata.creationTimestamp,
     spec.issuedBy?.name ?? '',
     spec.description ?? '',

@@ -1,10 +1,10 @@
-import { isStartOver, startStatusOf, untoldMessages } from '../resources/conversation.ts';
+import { isStartOver, startStatusOf, undeliveredMessages } from '../resources/conversation.ts';
 import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxReason, isRunRequested, type Sandbox } from '../resources/sandbox.ts';
 
 /** Whether a message of a person waits for the agent of a conversation that has started. */
 export const hasUndelivered = (conversation: CachedConversation): boolean =>
-  startStatusOf(conversation) === 'READY' && untoldMessages(conversation).length > 0;
+  startStatusOf(conversation) === 'READY' && undeliveredMessages(conversation).length > 0;
 
 /** Whether an undelivered message makes the agent work. A conversation in `error` may never get one. */
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
@@ -20,9 +20,9 @@ export const isWorking = (conversation: CachedConversation): boolean =>
 
 /** Whether the agent was not polled since its container started: it may have work that no status shows yet. */
 export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): boolean {
-  const { executionStatus, agentRun = 0 } = conversation.status ?? {};
+  const { executionStatus, agentEpoch = 0 } = conversation.status ?? {};
   if (startStatusOf(conversation) !== 'READY' || executionStatus === 'error') return false;
-  return executionStatus === undefined || agentRun < (sandbox.status?.agentRuns ?? 0);
+  return executionStatus === undefined || agentEpoch < (sandbox.status?.agentEpoch ?? 0);
 }
 
 export const isUnderWay = (conversation: CachedConversation): boolean => !isStartOver(startStatusOf(conversation));
@@ -30,7 +30,8 @@ export const isUnderWay = (conversation: CachedConversation): boolean => !isStar
 /** Whether a conversation has something to go on with: its start, a message, or a run that was interrupted and not abandoned. */
 export function isUnfinished(conversation: CachedConversation): boolean {
   const { executionStatus, interruption } = conversation.status ?? {};
-  const interrupted = interruption !== undefined && interruption.reason !== SandboxReason.user && interruption.givenUp === undefined;
+  const interrupted =
+    interruption !== undefined && interruption.reason !== SandboxReason.user && interruption.abandonedReason === undefined;
   return isUnderWay(conversation) || executionStatus === 'running' || isToBeDelivered(conversation) || interrupted;
 }
 

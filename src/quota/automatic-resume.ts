@@ -23,15 +23,15 @@ export const resumeDelayMs = ({ count }: AutomaticResumes): number => Math.min(m
 /** Whether a person asked for the sandbox since its last pause or admission: by the annotation, or by `spec.replicas` 0 and 1 again. */
 export function isRequested({ metadata, status }: Sandbox): boolean {
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
-  return resumeRequestOf({ metadata }) !== status?.resumeRequestSeen || metadata.generation > (admitted?.observedGeneration ?? 0);
+  return resumeRequestOf({ metadata }) !== status?.observedResumeRequest || metadata.generation > (admitted?.observedGeneration ?? 0);
 }
 
 /** Whether a person used a conversation after a time: by a message, by its start, or by a run that no automatic resume continued. */
 function isUsedSince(conversation: CachedConversation, sandbox: Sandbox, time: number): boolean {
-  const { messages, start, executionStatus, interruption, agentRun = 0 } = conversation.status ?? {};
+  const { messages, start, executionStatus, interruption, agentEpoch = 0 } = conversation.status ?? {};
   const isLater = (timestamp: string | undefined): boolean => timestamp !== undefined && Date.parse(timestamp) > time;
-  if (hasUndelivered(conversation) || isLater(messages?.toldAt) || isLater(start?.transitions.at(-1)?.time)) return true;
-  return executionStatus === 'running' && interruption === undefined && agentRun === (sandbox.status?.agentRuns ?? 0);
+  if (hasUndelivered(conversation) || isLater(messages?.lastDeliveredTime) || isLater(start?.transitions.at(-1)?.time)) return true;
+  return executionStatus === 'running' && interruption === undefined && agentEpoch === (sandbox.status?.agentEpoch ?? 0);
 }
 
 /** Whether an admitted sandbox came back by itself, and no person asked for anything in it since. */

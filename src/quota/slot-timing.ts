@@ -77,7 +77,7 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   );
   const idleFrom = (activeSince: number): number => (isHeld ? Infinity : Math.max(activeSince, ...lastActivity(conversations).map(steady)));
   if (state === 'running') {
-    const activeSince = steady(time(status?.activeSince, now));
+    const activeSince = steady(time(status?.activeSinceTime, now));
     // A person's answer is waited for, for as long as the sandbox may run.
     const idleSince = idleFrom(activeSince);
     return { activeSince, idleSince, stalledAt: Infinity, expiry: expiryOf({ activeSince, idleSince }, limits) };
@@ -85,8 +85,8 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   const since = state === 'starting' ? unreadySince(sandbox, steady, now) : undefined;
   if (since === undefined) return timeless;
   const startsInIt = unknownStart || conversations.some(isUnderWay);
-  const wasActive = status?.activeSince !== undefined;
-  const activeSince = wasActive ? steady(time(status.activeSince, now)) : since;
+  const wasActive = status?.activeSinceTime !== undefined;
+  const activeSince = wasActive ? steady(time(status.activeSinceTime, now)) : since;
   const startDeadlineMs = limits?.startDeadline === undefined ? defaultStartDeadlineMs : durationMs(limits.startDeadline);
   // What comes back, or starts, has the time of a start: nothing would ever come up on nodes that take longer than the grace.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);

@@ -79,7 +79,7 @@ function stateOf(inside: Inside): SlotState {
   if (admitted?.status === 'True') {
     const settled =
       isTrue(status?.conditions, SandboxCondition.ready) &&
-      status?.activeSince !== undefined &&
+      status?.activeSinceTime !== undefined &&
       !unknownStart &&
       conversations.every((conversation) => isStartOver(startStatusOf(conversation)));
     return settled ? 'running' : 'starting';
@@ -97,7 +97,7 @@ const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'run
 export const usesSlot = (sandbox: Sandbox): boolean => usingStates.has(stateOf({ sandbox, conversations: [] }));
 
 const isUnfinishedIn = ({ sandbox, conversations }: Inside): boolean =>
-  (sandbox.status?.interrupted?.length ?? 0) > 0 || conversations.some(isUnfinished);
+  (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0 || conversations.some(isUnfinished);
 
 /** Nothing is to be done in it: a person only wants to see it run, or the conversation that asked for it is deleted. */
 function isBare({ sandbox, conversations, unknownStart = false, orphaned = false }: Inside): boolean {
@@ -129,16 +129,16 @@ function requestTime(sandbox: Sandbox, now: number): number {
   const { metadata, status } = sandbox;
   const admitted = admittedOf(sandbox);
   if (admitted === undefined) return Math.min(now, time(metadata.creationTimestamp, now));
-  const waitingSince = waitingReasons.has(admitted.reason) ? time(status?.waitingSince, now) : undefined;
+  const waitingSince = waitingReasons.has(admitted.reason) ? time(status?.waitingSinceTime, now) : undefined;
   if (waitingSince !== undefined && !isScaledSince(sandbox)) return waitingSince;
   const request = resumeRequestOf(sandbox);
-  const asked = request === status?.resumeRequestSeen ? now : time(request, now);
+  const asked = request === status?.observedResumeRequest ? now : time(request, now);
   return asked > Math.max(waitingSince ?? 0, time(admitted.lastTransitionTime, 0)) ? Math.min(now, asked) : now;
 }
 
 /** Whether the condition of a waiting sandbox says why. Nobody reads that of one that is about to be removed. */
 function isExplained({ sandbox, orphaned = false }: Inside, bare: boolean): boolean {
-  const isSaid = admittedOf(sandbox)?.reason === waitingReasonOf({ bare }) && sandbox.status?.waitingSince !== undefined;
+  const isSaid = admittedOf(sandbox)?.reason === waitingReasonOf({ bare }) && sandbox.status?.waitingSinceTime !== undefined;
   return orphaned || (isSaid && !isScaledSince(sandbox));
 }
 

@@ -14,7 +14,7 @@ export const apiKeySpecSchema = z
       .regex(/^[0-9a-f]{64}$/)
       .meta({ description: 'SHA-256 of the key, in hex. The key itself is stored nowhere.' }),
     description: z.string().max(200).optional(),
-    expiresAt: timestamp().optional(),
+    expirationTime: timestamp().optional(),
     disabled: z.boolean().optional(),
     issuedBy: z
       .object({ name: objectName(), uid: z.string().min(1).max(64) })
@@ -46,7 +46,7 @@ export const apiKeyDefinition: CustomResourceDefinition = {
     { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Whom it belongs to.' },
     { name: 'Role', type: 'string', jsonPath: '.spec.role', description: 'user or admin.' },
     { name: 'Description', type: 'string', jsonPath: '.spec.description', description: 'What it is for.' },
-    { name: 'Expires', type: 'date', jsonPath: '.spec.expiresAt', description: 'When it stops working.' },
+    { name: 'Expires', type: 'date', jsonPath: '.spec.expirationTime', description: 'When it stops working.' },
     { name: 'Disabled', type: 'boolean', jsonPath: '.spec.disabled', description: 'Whether it has been switched off.', priority: 1 },
     { name: 'Issued-By', type: 'string', jsonPath: '.spec.issuedBy.name', description: 'The key that made it.', priority: 1 },
     ageColumn,

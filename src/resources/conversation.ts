@@ -173,37 +173,40 @@ export const conversationStatusSchema = z.object({
   sandboxStatusReason: z.string().max(64).optional(),
   executionStatus: z.enum(executionStatuses).optional(),
   executionDetail: z.string().max(2048).optional(),
-  agentRun: z
+  agentEpoch: z
     .int()
     .min(0)
     .optional()
-    .meta({ description: "The sandbox's agentRuns when executionStatus was seen: since then the agent has not been younger than that." }),
+    .meta({ description: "The sandbox's agentEpoch when executionStatus was seen: since then the agent has not been younger than that." }),
   interruption: z
     .object({
       reason: z.string().max(64),
       time: timestamp(),
-      continuedAt: timestamp().optional().meta({ description: 'When the agent was last told to go on, and took it.' }),
-      losses: z
+      lastResumeTime: timestamp().optional().meta({ description: 'When the agent was last told to go on, and took it.' }),
+      containerLosses: z
         .int()
         .min(0)
         .optional()
         .meta({ description: 'How often in a row it has lost its container, each time soon after it had gone on.' }),
-      attempts: z.int().min(0).optional().meta({ description: 'How often the agent was told to go on, since it was cut.' }),
-      refusals: z.int().min(0).optional().meta({ description: 'How often the agent has refused that.' }),
-      givenUp: z.enum(['LostTooOften', 'Refused', 'Stalled']).optional().meta({ description: 'Why it does not go on by itself any more.' }),
+      resumeAttempts: z.int().min(0).optional().meta({ description: 'How often the agent was told to go on, since it was cut.' }),
+      resumeRejections: z.int().min(0).optional().meta({ description: 'How often the agent has refused that.' }),
+      abandonedReason: z
+        .enum(['LostTooOften', 'Refused', 'Stalled'])
+        .optional()
+        .meta({ description: 'Why it does not go on by itself any more.' }),
     })
     .optional()
     .meta({ description: 'Why a run was stopped half-way, until it is over.' }),
   messages: z
     .object({
-      told: z.int().min(0).meta({ description: 'Up to which number of spec.messages the agent has been told.' }),
-      toldAt: timestamp().optional().meta({ description: 'When it was last told something that makes it work.' }),
+      lastDelivered: z.int().min(0).meta({ description: 'Up to which number of spec.messages the agent has been told.' }),
+      lastDeliveredTime: timestamp().optional().meta({ description: 'When it was last told something that makes it work.' }),
       runPending: z.boolean().optional().meta({ description: 'It has stored the last message, and has yet to begin to work on it.' }),
-      stood: z
+      previousExecutionStatus: z
         .enum(['paused', 'error'])
         .optional()
         .meta({ description: 'What the agent was when it stored that, and stays until it begins.' }),
-      sending: z
+      inFlight: z
         .object({
           number: z.int().min(1),
           attempt: z.int().min(1),
@@ -289,8 +292,8 @@ export interface ConversationMessages<M extends Pick<LaterMessage, 'number'> = P
 }
 
 /** What the agent has not been told yet, in order. */
-export function untoldMessages<M extends Pick<LaterMessage, 'number'>>({ spec, status }: ConversationMessages<M>): readonly M[] {
-  const told = status?.messages?.told ?? 0;
+export function undeliveredMessages<M extends Pick<LaterMessage, 'number'>>({ spec, status }: ConversationMessages<M>): readonly M[] {
+  const told = status?.messages?.lastDelivered ?? 0;
   return (spec.messages ?? []).filter(({ number }) => number > told).sort((one, other) => one.number - other.number);
 }
 
@@ -311,7 +314,7 @@ export function finishedReasonOf(conversation: ConversationMessages): FinishedRe
   if (start === 'ERROR') return FinishedReason.startFailed;
   if (start !== 'READY') return undefined;
   if (sandboxStatus === 'MISSING') return FinishedReason.sandboxGone;
-  if (untoldMessages(conversation).length > 0 || messages?.runPending === true) return undefined;
+  if (undeliveredMessages(conversation).length > 0 || messages?.runPending === true) return undefined;
   switch (executionStatus) {
     case 'finished':
       return FinishedReason.finished;

@@ -43,7 +43,7 @@ export const sandboxStatusSchema = z.object({
     description:
       "True: each API key is shown a session key of its own. Absent on a sandbox from before that: its session key is its agent's own key until the first rotation.",
   }),
-  interrupted: z
+  interruptedConversationIDs: z
     .array(z.string().max(64))
     .max(64)
     .optional()
@@ -53,27 +53,27 @@ export const sandboxStatusSchema = z.object({
     .max(256)
     .optional()
     .meta({ description: 'The last container whose agent has been given its keys, kept when that has ended.' }),
-  agentRuns: z
+  agentEpoch: z
     .int()
     .min(0)
     .optional()
     .meta({ description: 'How often an agent has begun to run: in a new container, or because a pause ended before its container did.' }),
-  lastStop: z
-    .object({ reason: z.string().max(64), agentRuns: z.int().min(0) })
+  lastInterruption: z
+    .object({ reason: z.string().max(64), agentEpoch: z.int().min(0) })
     .optional()
-    .meta({ description: 'Why its agent was stopped the last time, and what agentRuns was then.' }),
-  lastOwnerStop: z.int().min(0).optional().meta({ description: 'What agentRuns was when its owner paused it the last time.' }),
-  lastDisruption: z.int().min(0).optional().meta({
+    .meta({ description: 'Why its agent was stopped the last time, and what agentEpoch was then.' }),
+  lastUserPauseEpoch: z.int().min(0).optional().meta({ description: 'What agentEpoch was when its owner paused it the last time.' }),
+  lastDisruptionEpoch: z.int().min(0).optional().meta({
     description:
-      'Value of agentRuns when the cluster, or a person, last took its pod away. Written by the sandbox controller; absent while none was.',
+      'Value of agentEpoch when the cluster, or a person, last took its pod away. Written by the sandbox controller; absent while none was.',
   }),
-  startingSince: timestamp()
+  startingSinceTime: timestamp()
     .optional()
     .meta({ description: 'Since when it has been on its way to RUNNING; the start deadline counts from here.' }),
-  activeSince: timestamp().optional().meta({ description: 'Since when it has been RUNNING without a pause.' }),
-  pausedAt: timestamp().optional(),
-  waitingSince: timestamp().optional().meta({ description: 'Since when it has been waiting for room under a quota.' }),
-  resumeRequestSeen: z
+  activeSinceTime: timestamp().optional().meta({ description: 'Since when it has been RUNNING without a pause.' }),
+  pauseTime: timestamp().optional(),
+  waitingSinceTime: timestamp().optional().meta({ description: 'Since when it has been waiting for room under a quota.' }),
+  observedResumeRequest: z
     .string()
     .max(64)
     .optional()
@@ -171,13 +171,13 @@ export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   if (failed?.status !== 'True' || spec.replicas !== 1 || metadata.deletionTimestamp !== undefined || !hasRun(sandbox)) return false;
   if (metadata.generation > (failed.observedGeneration ?? metadata.generation)) return true;
   const request = resumeRequestOf(sandbox);
-  if (request === undefined || request === status?.resumeRequestSeen) return false;
+  if (request === undefined || request === status?.observedResumeRequest) return false;
   // Operators before this rule stored no request with a failure.
   return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
 }
 
 /** Its agent's runs are being stopped, or are to be, though it may be wanted again. */
-export const hasStopToFinish = (sandbox: Sandbox): boolean => sandbox.status?.pausedAt !== undefined || pausedUnseen(sandbox);
+export const hasStopToFinish = (sandbox: Sandbox): boolean => sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
 
 export interface SandboxView {
   readonly phase: SandboxStatus;

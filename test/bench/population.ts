@@ -110,10 +110,10 @@ export async function addPausedConversations(client: HttpKubeClient, count: numb
     const capacity = { storage: '1Gi' };
     const bound = { phase: 'Bound', accessModes: ['ReadWriteOnce'], capacity };
     await client.mergePatch(persistentVolumeClaims, namespace, name, { status: bound }, { subresource: 'status' });
-    const lived = { masterKeyId: '116bc2957062', agentKind: 'openhands', agentRuns: 1, lastContainerID: `containerd://${id}${id}` };
+    const lived = { masterKeyId: '116bc2957062', agentKind: 'openhands', agentEpoch: 1, lastContainerID: `containerd://${id}${id}` };
     await client.mergePatch(sandboxes, namespace, name, { status: lived }, { subresource: 'status' });
     const start = { ...conversation.status?.start, steps: [step('clone'), step('setup')] };
-    const status = { sandboxUID: sandbox.metadata.uid, agentRun: 1, start };
+    const status = { sandboxUID: sandbox.metadata.uid, agentEpoch: 1, start };
     await client.mergePatch(conversations, namespace, id, { status }, { subresource: 'status' });
   });
   return ids;

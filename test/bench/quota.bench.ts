@@ -61,7 +61,7 @@ function aSandbox(index: number): Sandbox {
     ...object,
     metadata,
     spec: { ...object.spec, owner: `user-${index % ownerCount}`, replicas: place < 8 ? 1 : 0 },
-    status: { ...object.status, replicas: runs ? 1 : 0, activeSince: time, conditions: [...conditions] },
+    status: { ...object.status, replicas: runs ? 1 : 0, activeSinceTime: time, conditions: [...conditions] },
   };
 }
 
@@ -197,7 +197,7 @@ async function settle(admission: AdmissionReconciler): Promise<void> {
       status: {
         ...sandbox.status,
         replicas: admitted === true ? 1 : 0,
-        ...(admitted === true ? { activeSince: new Date().toISOString() } : {}),
+        ...(admitted === true ? { activeSinceTime: new Date().toISOString() } : {}),
       },
     });
     await decide(admission);

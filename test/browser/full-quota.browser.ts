@@ -44,7 +44,7 @@ async function started(text: string): Promise<string> {
 
 /** The number of containers that an agent had, and its present container, which a pause would have ended. */
 const containerOf = (id: string): Promise<string> =>
-  k('get', 'sandbox', sandboxOf(id), '-o', 'jsonpath={.status.agentRuns} {.status.containerID}');
+  k('get', 'sandbox', sandboxOf(id), '-o', 'jsonpath={.status.agentEpoch} {.status.containerID}');
 
 async function expectToWork(...ids: string[]): Promise<void> {
   for (const id of ids) expect(await up.conversation(id)).toMatchObject({ sandbox_status: 'RUNNING', execution_status: 'running' });

@@ -66,7 +66,7 @@ describe('talking to an agent on a cluster', () => {
     await eventually('all to be done', async () => (await said()).endsWith('fifth'), readyMs);
     expect(await said()).toBe('first\nsecond\nthird\nfourth\nfifth');
     await up.reaches(id, { execution_status: 'finished' }, readyMs);
-    expect(await up.k(`get conversation ${id} -o jsonpath={.status.messages.told}`)).toBe('4');
+    expect(await up.k(`get conversation ${id} -o jsonpath={.status.messages.lastDelivered}`)).toBe('4');
   }, 150_000);
 
   it('the agent is reached through the gateway with the key of its conversation, over HTTP and WebSocket', async () => {

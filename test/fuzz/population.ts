@@ -111,7 +111,7 @@ export class Population {
       ...(isStartOver(startStatusOf(conversation)) || conversation.status !== undefined
         ? {}
         : { start: { status: 'READY' as const, transitions } }),
-      ...(last > (conversation.status?.messages?.told ?? 0) ? { messages: { told: last } } : {}),
+      ...(last > (conversation.status?.messages?.lastDelivered ?? 0) ? { messages: { lastDelivered: last } } : {}),
     };
     if (Object.keys(status).length === 0) return;
     const { client } = this.#world;

@@ -142,11 +142,11 @@ describe('of two processes', () => {
     // Long enough for it to have looked at the lease.
     await eventually('the second one waits', () => log.filter(({ kind }) => kind === 'holder').length > 2);
     const exited = once(first.process, 'exit');
-    const toldAt = performance.now();
+    const lastDeliveredTime = performance.now();
     first.process.kill('SIGTERM');
     expect((await exited)[0]).toBe(0);
     expect(await leader(first)).toBe(second);
-    expect(takenAt(second) - toldAt).toBeLessThan(2000);
+    expect(takenAt(second) - lastDeliveredTime).toBeLessThan(2000);
     expect(wrongWrites()).toEqual([]);
   });
 

@@ -36,7 +36,7 @@ export class ActiveSinceCheck {
     const { uid, name } = metadata;
     const record = this.#options.history.of(uid);
     const before = this.#values.get(uid);
-    const value = status?.activeSince;
+    const value = status?.activeSinceTime;
     const unwantedSince = record?.unwantedSince ?? Number.NEGATIVE_INFINITY;
     const isRunning = viewOfSandbox(object as Sandbox).phase === 'RUNNING';
     const paused = before === undefined || unwantedSince >= before.at;

@@ -25,7 +25,7 @@ const heard = new Remembered<Paces>();
 const said = new Remembered<StatusWatch>();
 const ages = 1e9;
 
-const isStall = (object: KubeObject): boolean => (object as Conversation).status?.interruption?.givenUp === 'Stalled';
+const isStall = (object: KubeObject): boolean => (object as Conversation).status?.interruption?.abandonedReason === 'Stalled';
 
 /** What could be wrong with what is known of agents: by their hints, by their silence, and by that of their runs. */
 export const agentBreakages = {

@@ -153,7 +153,7 @@ export const breakages = {
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
           resource,
-          resource.kind === conversations.kind ? withInterruption(object, { losses: undefined }) : object,
+          resource.kind === conversations.kind ? withInterruption(object, { containerLosses: undefined }) : object,
           options,
         ),
     })),
@@ -163,7 +163,7 @@ export const breakages = {
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
           resource,
-          resource.kind === conversations.kind ? withInterruption(object, { refusals: undefined }) : object,
+          resource.kind === conversations.kind ? withInterruption(object, { resumeRejections: undefined }) : object,
           options,
         ),
     })),
@@ -173,7 +173,7 @@ export const breakages = {
       updateStatus: (resource, object, options) =>
         whole.updateStatus(
           resource,
-          resource.kind === conversations.kind ? withInterruption(object, { givenUp: 'LostTooOften' }) : object,
+          resource.kind === conversations.kind ? withInterruption(object, { abandonedReason: 'LostTooOften' }) : object,
           options,
         ),
     })),
@@ -296,8 +296,8 @@ function withoutFirstTransition<T extends KubeObject>(object: T): T {
 
 function withoutSending<T extends KubeObject>(object: T): T {
   const { status } = object as KubeObject as Conversation;
-  if (status?.messages?.sending === undefined) return object;
-  const { sending: _sending, ...messages } = status.messages;
+  if (status?.messages?.inFlight === undefined) return object;
+  const { inFlight: _sending, ...messages } = status.messages;
   return { ...object, status: { ...status, messages } };
 }
 

@@ -1,4 +1,4 @@
-import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
+import { isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../src/resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { AgentProcess } from './agent-process.ts';
@@ -52,7 +52,7 @@ export function dutiesOfConversations({ cluster, scheduler, history, safety }: C
     const sandbox = cluster.sandboxes.find(({ metadata: { uid } }) => uid === status?.sandboxUID);
     const view = viewOfSandbox(sandbox);
     const duties: Duty[] = [];
-    const showMs = !isStartOver(start) ? startMs : untoldMessages(conversation).length > 0 ? callMs : promptMs;
+    const showMs = !isStartOver(start) ? startMs : undeliveredMessages(conversation).length > 0 ? callMs : promptMs;
     if (status?.sandboxName !== undefined && (status.sandboxStatus !== view.phase || status.sandboxStatusReason !== view.reason))
       duties.push(due('a conversation shows its sandbox in time', showMs, `${view.phase} ${view.reason}`));
     if (!isStartOver(start) && (view.phase === 'ERROR' || view.phase === 'MISSING'))
@@ -87,15 +87,15 @@ export function dutiesOfConversations({ cluster, scheduler, history, safety }: C
     const runs = agent.running.includes(stored);
     const last = spec.messages?.at(-1)?.number ?? 0;
     const told = safety.toldTo(metadata.uid);
-    if (told < last && (status?.messages?.told ?? 0) < last) {
-      const doubtful = status?.messages?.sending?.number === told + 1 ? doubtMs : 0;
+    if (told < last && (status?.messages?.lastDelivered ?? 0) < last) {
+      const doubtful = status?.messages?.inFlight?.number === told + 1 ? doubtMs : 0;
       const boundMs = doubtful + (runs ? stepMs : deliveryMs);
       duties.push({ rule: 'a message is delivered in time', subject: `${subject}, message ${told + 1}`, boundMs });
     }
     if (runs && status?.executionStatus !== 'running')
       duties.push({ rule: 'what an agent does is known in time', subject: `${subject} since ${stored.runStartedAt}`, boundMs: pollMs });
     const stands = stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined);
-    if (stands && stored.wanted && !stored.mayStand && !stored.broken && status?.interruption?.givenUp === undefined)
+    if (stands && stored.wanted && !stored.mayStand && !stored.broken && status?.interruption?.abandonedReason === undefined)
       duties.push({
         rule: 'an interrupted run goes on in time',
         subject: `${subject} ${sandbox.metadata.generation}`,

@@ -32,7 +32,7 @@ export class InterruptedRunsCheck {
     if (sandbox === undefined || actor !== this.#options.holder()) return;
     // One that reports nothing is stopped for that, and its conversation says so.
     if (stalledAt !== undefined) return;
-    if (sandbox.status?.interrupted?.includes(id) !== true)
+    if (sandbox.status?.interruptedConversationIDs?.includes(id) !== true)
       this.#options.findings.report(new Violation('a run is written down before it is interrupted', `${id} in ${sandbox.metadata.name}`));
   }
 
@@ -40,7 +40,7 @@ export class InterruptedRunsCheck {
   interrupted(sandboxUid: string, { id, stalledAt }: StoredConversation): void {
     if (stalledAt !== undefined) return;
     const sandbox = this.#options.cluster.sandboxOf(sandboxUid);
-    if (sandbox?.status?.interrupted?.includes(id) !== true) return;
+    if (sandbox?.status?.interruptedConversationIDs?.includes(id) !== true) return;
     this.#stops.set(sandboxUid, (this.#stops.get(sandboxUid) ?? new Set()).add(id));
   }
 
@@ -58,7 +58,9 @@ export class InterruptedRunsCheck {
     const sandbox = object as Sandbox;
     const { metadata, status } = sandbox;
     const stopped = this.#stops.get(metadata.uid) ?? new Set();
-    const forgotten = [...stopped].filter((id) => status?.interrupted?.includes(id) !== true && !this.#isKnown(id, metadata.uid));
+    const forgotten = [...stopped].filter(
+      (id) => status?.interruptedConversationIDs?.includes(id) !== true && !this.#isKnown(id, metadata.uid),
+    );
     if (type === 'DELETED' || viewOfSandbox(sandbox).phase === 'RUNNING') this.#stops.delete(metadata.uid);
     if (type !== 'DELETED' && forgotten.length > 0)
       throw new Violation(

@@ -1,5 +1,5 @@
 import { isOwnedBy, type KubeObject } from '../../packages/kube/src/object.ts';
-import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
+import { isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
@@ -73,27 +73,27 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (stored === undefined && conversation.spec.sandboxName !== undefined && conversation.status?.executionStatus === 'error') return [];
     if (stored === undefined) return ['the agent does not know it'];
     if (stored.status === 'running') return ['still runs'];
-    const [untold] = untoldMessages(conversation);
+    const [untold] = undeliveredMessages(conversation);
     if (untold !== undefined) return [`its message ${untold.number} has not been told`];
-    if (conversation.status?.agentRun !== sandbox.status?.agentRuns) return ['the agent was not asked since it came up'];
+    if (conversation.status?.agentEpoch !== sandbox.status?.agentEpoch) return ['the agent was not asked since it came up'];
     const { executionStatus: shown = 'nothing', interruption, executionDetail } = conversation.status ?? {};
     const cut = stored.status === 'paused' || (stored.status === 'error' && stored.failure === undefined) || stored.status === 'idle';
     // What nobody waits for is written late.
     if (conversation.status?.lastActivityTime !== new Date(stored.updatedAt).toISOString()) return ['its last activity is not stored'];
-    if (interruption?.givenUp !== undefined) {
+    if (interruption?.abandonedReason !== undefined) {
       if (executionDetail === undefined) return ['was given up without a word'];
       const rightly = {
         Refused: stored.broken,
         LostTooOften: stored.losses + stored.disruptions > mostLosses,
         Stalled: stored.stalledAt !== undefined,
       };
-      if (!rightly[interruption.givenUp]) return ['was given up too soon'];
-      return shown === (interruption.givenUp === 'Stalled' ? 'stuck' : 'error') && cut
+      if (!rightly[interruption.abandonedReason]) return ['was given up too soon'];
+      return shown === (interruption.abandonedReason === 'Stalled' ? 'stuck' : 'error') && cut
         ? []
         : [`was given up, shows ${shown} for ${stored.status}`];
     }
-    const { attempts = 0, continuedAt, reason } = interruption ?? {};
-    if (shown === 'paused' && attempts > 0 && continuedAt === undefined && reason !== 'User') return ['is still told to go on'];
+    const { resumeAttempts: attempts = 0, lastResumeTime, reason } = interruption ?? {};
+    if (shown === 'paused' && attempts > 0 && lastResumeTime === undefined && reason !== 'User') return ['is still told to go on'];
     if (cut && stored.wanted && !stored.mayStand) return [`its run was cut (${stored.status}) and does not go on`];
     // Its run was over, and nobody had looked, when its owner paused it: whoever looks then can't tell that from a run that was cut.
     if (shown === 'paused' && stored.status === 'idle' && !stored.wanted && reason === 'User') return [];

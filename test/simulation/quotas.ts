@@ -247,7 +247,7 @@ function comesBack(sandbox: Sandbox, inIt: readonly Conversation[], policies: re
   const { reason, phase } = viewOfSandbox(sandbox);
   const goesOn = inIt.some((one) => works(one) && one.status?.executionStatus !== 'waiting_for_confirmation');
   if (phase !== 'PAUSED' || (reason !== SandboxReason.quota && !(reason === SandboxReason.idle && goesOn))) return false;
-  const { automaticResumes, interrupted = [] } = sandbox.status ?? {};
+  const { automaticResumes, interruptedConversationIDs: interrupted = [] } = sandbox.status ?? {};
   const unfinished = interrupted.length > 0 || inIt.some(isUnfinished);
   if (!policies.every((policy = 'All') => policy === 'All' || (policy === 'Unfinished' && unfinished))) return false;
   return automaticResumes === undefined || (automaticResumes.count <= soonAgain && unfinished);

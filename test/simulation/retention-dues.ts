@@ -68,7 +68,7 @@ export class RetentionDues {
     const busy = users.find(({ metadata: { uid } }) => (this.#history.ofConversation(uid)?.underWaySince ?? Infinity) < knownUntil);
     if (busy !== undefined) return { used: `something is under way in ${busy.metadata.name}` };
     if (phase === 'PAUSED' && (reason === 'Quota' || reason === 'Idle')) {
-      const cut = reason === 'Quota' && (sandbox.status?.interrupted?.length ?? 0) > 0;
+      const cut = reason === 'Quota' && (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
       if (cut || users.some((user) => isCut(user))) return { used: 'it comes back for the work that was cut' };
     }
     const usedAt = Math.max(record.phaseSince, latest(record.asked, Infinity));

@@ -109,7 +109,7 @@ export class RetentionHistory {
     const { lastActivityTime, messages } = conversation.status ?? {};
     // Agents' clocks are right.
     if (lastActivityTime !== before?.status?.lastActivityTime) record.activity.push(this.#timeOf(lastActivityTime));
-    if (messages?.told !== before?.status?.messages?.told) record.activity.push(now);
+    if (messages?.lastDelivered !== before?.status?.messages?.lastDelivered) record.activity.push(now);
     if (conversation.spec.ttlSecondsAfterFinished !== before?.spec.ttlSecondsAfterFinished) record.setAt = now;
     record.underWaySince = isUnderWay(conversation) ? (record.underWaySince ?? now) : undefined;
     record.announcement = this.#announcement(conversation, record.announcement);
@@ -154,7 +154,7 @@ const isAdmitted = (sandbox: Sandbox | undefined): boolean =>
   sandbox?.status?.conditions?.some(({ type, status }) => type === 'Admitted' && status === 'True') === true;
 
 const isWaitedFor = ({ spec, status }: Conversation): boolean =>
-  (spec.messages ?? []).some(({ number }) => number > (status?.messages?.told ?? 0));
+  (spec.messages ?? []).some(({ number }) => number > (status?.messages?.lastDelivered ?? 0));
 
 const isUnderWay = (conversation: Conversation): boolean =>
   !['READY', 'ERROR'].includes(conversation.status?.start?.status ?? '') || isWaitedFor(conversation);

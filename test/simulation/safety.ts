@@ -282,7 +282,7 @@ export class Safety {
   /** What is stopped because nothing was heard of it has been silent for so long. */
   #stalls({ metadata: { name }, status }: Conversation, before: Conversation | undefined): void {
     const { node, scheduler, stuckAfterMs = Infinity } = this.#options;
-    const stopped = status?.interruption?.givenUp === 'Stalled' && before?.status?.interruption?.givenUp !== 'Stalled';
+    const stopped = status?.interruption?.abandonedReason === 'Stalled' && before?.status?.interruption?.abandonedReason !== 'Stalled';
     if (!stopped) return;
     const stored = node.conversationsOf(status.sandboxUID ?? '').get(name);
     const silentMs = scheduler.monotonic() - (stored?.stalledAt ?? Infinity);
@@ -292,7 +292,7 @@ export class Safety {
 
   #messages({ metadata: { uid, name }, spec, status }: Conversation): void {
     for (const { number, content } of spec.messages ?? []) this.#sent.set(textOf(content), { uid, number });
-    const { told = 0 } = status?.messages ?? {};
+    const { lastDelivered: told = 0 } = status?.messages ?? {};
     if (told > this.toldTo(uid)) throw new Violation(toldOnce, `${name} counts ${told} messages as told, of ${this.toldTo(uid)}`);
   }
 

@@ -97,7 +97,8 @@ export function dutiesOfSandboxes(options: SandboxDutiesOptions): readonly Duty[
       agent.running.length > 0 ||
       stored.some((one) => isAsking(one) || (one.wanted && !one.mayStand)) ||
       users.some(
-        (user) => !isStartOver(startStatusOf(user)) || (user.spec.messages?.at(-1)?.number ?? 0) > (user.status?.messages?.told ?? 0),
+        (user) =>
+          !isStartOver(startStatusOf(user)) || (user.spec.messages?.at(-1)?.number ?? 0) > (user.status?.messages?.lastDelivered ?? 0),
       );
     if (works) return [];
     const starts = users.map(({ status }) => Date.parse(status?.start?.transitions.at(-1)?.time ?? ''));

@@ -227,7 +227,7 @@ export function stage({
     const stored = node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? [];
     // What was given up before was so for its losses until then.
     const isGivenUp = ({ id }: StoredConversation) =>
-      cluster.conversations.some(({ metadata, status }) => metadata.name === id && status?.interruption?.givenUp !== undefined);
+      cluster.conversations.some(({ metadata, status }) => metadata.name === id && status?.interruption?.abandonedReason !== undefined);
     for (const conversation of stored) if (!isGivenUp(conversation)) pausedIn(object as Sandbox, conversation);
   });
   // An operator that sees a crash together with the deletion of its pod can't tell which came first.

@@ -1,11 +1,13 @@
-import { isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
+import { isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { SandboxReason } from '../../src/resources/sandbox.ts';
 
 const isToGoOn = ({ status }: Conversation): boolean =>
-  status?.interruption !== undefined && status.interruption.reason !== SandboxReason.user && status.interruption.givenUp === undefined;
+  status?.interruption !== undefined &&
+  status.interruption.reason !== SandboxReason.user &&
+  status.interruption.abandonedReason === undefined;
 
 const hasMessage = (conversation: Conversation): boolean =>
-  conversation.status?.executionStatus !== 'error' && untoldMessages(conversation).length > 0;
+  conversation.status?.executionStatus !== 'error' && undeliveredMessages(conversation).length > 0;
 
 /** It is stored that its agent works, waits for a person, or goes on with something. */
 export function works(conversation: Conversation): boolean {

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { findCondition, isTrue } from '../../src/resources/conditions.ts';
-import { conversations, isStartOver, startStatusOf, untoldMessages, type Conversation } from '../../src/resources/conversation.ts';
+import { conversations, isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
 import { conversationQuotas } from '../../src/resources/conversation-quota.ts';
 import { pods } from '../../packages/kube/src/core.ts';
 import { ownerRule, quotaRules, type QuotaRule, type QuotaRules } from '../../src/resources/quota-rules.ts';
@@ -204,7 +204,7 @@ export class Verdicts {
     const { uid, ownerReferences: makers = [] } = sandbox.metadata;
     const inIt = this.#conversationsIn(sandbox).filter(({ metadata }) => metadata.deletionTimestamp === undefined);
     const isOrphaned = makers.length > 0 && !makers.some((maker) => inIt.some(({ metadata }) => metadata.uid === maker.uid));
-    const isAsked = inIt.some((conversation) => !isStartOver(startStatusOf(conversation)) || untoldMessages(conversation).length > 0);
+    const isAsked = inIt.some((conversation) => !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0);
     return (isOrphaned || this.#hasRun.has(uid)) && !isAsked && !(isRunRequested(sandbox) && inIt.length > 0);
   }
 
@@ -214,7 +214,7 @@ export class Verdicts {
 
   #follow(sandbox: Sandbox, gone: boolean): void {
     const { uid } = sandbox.metadata;
-    const { waitingSince, activeSince } = sandbox.status ?? {};
+    const { waitingSinceTime: waitingSince, activeSinceTime: activeSince } = sandbox.status ?? {};
     if (gone || !this.isNewcomer(sandbox)) this.#waitingSince.delete(uid);
     else if (!this.#waitingSince.has(uid)) this.#waitingSince.set(uid, { owner: sandbox.spec.owner, since: this.#now });
     this.#note(this.#askedAt, uid, !gone && (isAskedFor(sandbox) || waitingSince !== undefined));
@@ -304,7 +304,7 @@ export class Verdicts {
   #cameBack(sandbox: Sandbox): void {
     const { name, uid } = sandbox.metadata;
     // A message that waits is a person's request, whenever it was sent.
-    if (this.#conversationsIn(sandbox).some((conversation) => untoldMessages(conversation).length > 0)) this.#comebacks.delete(uid);
+    if (this.#conversationsIn(sandbox).some((conversation) => undeliveredMessages(conversation).length > 0)) this.#comebacks.delete(uid);
     const { count = 0, at = 0 } = this.#comebacks.get(uid) ?? {};
     this.#comebacks.set(uid, { count: count + 1, at: this.#now });
     // Whether a person has asked since is a comparison of times that several processes have written.
@@ -312,7 +312,7 @@ export class Verdicts {
     const delayMs = Math.min(3_600_000, 60_000 * 2 ** (count - 1));
     if (this.#now - at < delayMs - unknownMs)
       throw new Violation('what has come back by itself is not woken again at once', `${name} after ${this.#now - at} of ${delayMs} ms`);
-    if (!this.#conversationsIn(sandbox).some(isUnfinished) && (sandbox.status?.interrupted ?? []).length === 0)
+    if (!this.#conversationsIn(sandbox).some(isUnfinished) && (sandbox.status?.interruptedConversationIDs ?? []).length === 0)
       throw new Violation('what has come back by itself and has nothing to do rests', name);
   }
 
@@ -362,14 +362,14 @@ export class Verdicts {
     const since = this.#unreadySince.get(uid);
     if (since === undefined) return false;
     const starts = this.#conversationsIn(sandbox).some((conversation) => !isStartOver(startStatusOf(conversation)));
-    const graceMs = starts || sandbox.status?.activeSince === undefined ? durationMs(this.#options.startDeadline) : lostMs;
+    const graceMs = starts || sandbox.status?.activeSinceTime === undefined ? durationMs(this.#options.startDeadline) : lostMs;
     return !this.#calm || since < this.#calmSince || this.#now - since >= graceMs - unknownMs;
   }
 
   /** Why it has not started yet, if so. */
   #starting(sandbox: Sandbox): string | undefined {
     const { status, metadata } = sandbox;
-    if (!isTrue(status?.conditions, SandboxCondition.ready) || status?.activeSince === undefined) return 'it is not ready';
+    if (!isTrue(status?.conditions, SandboxCondition.ready) || status?.activeSinceTime === undefined) return 'it is not ready';
     const starting = this.#options.cluster.conversations.find((conversation) => {
       if (isStartOver(startStatusOf(conversation))) return false;
       const { uid } = conversation.metadata;
@@ -389,7 +389,7 @@ const isBegun = (conversation: Conversation): boolean => {
 const admittedOf = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted);
 const isAdmitted = (sandbox: Sandbox): boolean => admittedOf(sandbox)?.status === 'True';
 const reasonOf = (sandbox: Sandbox): string | undefined => admittedOf(sandbox)?.reason;
-const activeSince = ({ status }: Sandbox): number => Date.parse(status?.activeSince ?? '');
+const activeSince = ({ status }: Sandbox): number => Date.parse(status?.activeSinceTime ?? '');
 const makesRoom = ({ onExceeded }: QuotaRule): boolean => onExceeded.startsWith('Pause');
 
 const rulesFor = (rules: QuotaRules, owner: string): readonly QuotaRule[] =>
@@ -434,7 +434,7 @@ function isAskedFor(sandbox: Sandbox): boolean {
   const { metadata, status } = sandbox;
   const admitted = admittedOf(sandbox);
   const requested =
-    metadata.annotations?.[resumeRequestedAnnotation] !== status?.resumeRequestSeen ||
+    metadata.annotations?.[resumeRequestedAnnotation] !== status?.observedResumeRequest ||
     metadata.generation > (admitted?.observedGeneration ?? 0);
   return admitted === undefined || !isPausingReason(admitted.reason) || requested;
 }

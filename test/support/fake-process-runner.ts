@@ -1,4 +1,9 @@
-import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from '../../packages/local-cluster/src/kubelet/process-runner.ts';
+import type {
+  ProcessExit,
+  ProcessRequest,
+  ProcessRunner,
+  RunningProcess,
+} from '../../packages/local-cluster/src/kubelet/process-runner.ts';
 
 /** A process that does what a test says. Unless told otherwise it ignores SIGTERM and dies of SIGKILL. */
 export class FakeProcess implements RunningProcess {

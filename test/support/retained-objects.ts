@@ -128,13 +128,13 @@ export class RetainedObjects {
 
   pause(reason = 'Idle'): Promise<void> {
     return this.#changeSandbox(({ metadata, status = {} }) => {
-      const resumeRequestSeen = metadata.annotations?.[resumeRequestedAnnotation];
+      const observedResumeRequest = metadata.annotations?.[resumeRequestedAnnotation];
       return {
         ...status,
         replicas: 0,
-        pausedAt: this.trueNow,
+        pauseTime: this.trueNow,
         conditions: [{ ...this.#admitted('False', reason), observedGeneration: 1 }, ...announced(status)],
-        ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
+        ...(observedResumeRequest === undefined ? {} : { observedResumeRequest }),
       };
     });
   }
@@ -147,7 +147,7 @@ export class RetainedObjects {
   }
 
   run(): Promise<void> {
-    return this.#changeSandbox(({ status: { pausedAt: _, ...status } = {} }) => ({
+    return this.#changeSandbox(({ status: { pauseTime: _, ...status } = {} }) => ({
       ...status,
       replicas: 1,
       conditions: [this.#admitted('True', 'Admitted'), condition('Ready', 'True'), ...announced(status)],

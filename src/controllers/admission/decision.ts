@@ -134,9 +134,9 @@ function automaticResumesAfter(step: Step, now: string): AutomaticResumes | unde
 export function applied(step: Step, rule: QuotaRule | undefined, now: string): Sandbox {
   const { sandbox } = step.slot;
   const { admitted, reason, message, waitingSince, paused = false, failed = false } = verdictOf(step, rule);
-  const { waitingSince: _since, automaticResumes: _resumes, resumeRequestSeen, ...old } = sandbox.status ?? {};
+  const { waitingSinceTime: _since, automaticResumes: _resumes, observedResumeRequest, ...old } = sandbox.status ?? {};
   const automaticResumes = automaticResumesAfter(step, now);
-  const seen = paused ? resumeRequestOf(sandbox) : resumeRequestSeen;
+  const seen = paused ? resumeRequestOf(sandbox) : observedResumeRequest;
   const conditionOf = (type: string, isTrue: boolean) => ({
     ...{ type, reason, message, observedGeneration: sandbox.metadata.generation },
     status: isTrue ? ('True' as const) : ('False' as const),
@@ -144,8 +144,8 @@ export function applied(step: Step, rule: QuotaRule | undefined, now: string): S
   const conditions = setCondition(old.conditions, conditionOf(SandboxCondition.admitted, admitted), now);
   const status: SandboxState = {
     ...old,
-    ...(waitingSince === undefined ? {} : { waitingSince }),
-    ...(seen === undefined ? {} : { resumeRequestSeen: seen }),
+    ...(waitingSince === undefined ? {} : { waitingSinceTime: waitingSince }),
+    ...(seen === undefined ? {} : { observedResumeRequest: seen }),
     ...(automaticResumes === undefined ? {} : { automaticResumes }),
     conditions: [...(failed ? setCondition(conditions, conditionOf(SandboxCondition.failed, true), now) : conditions)],
   };

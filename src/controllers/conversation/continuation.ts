@@ -30,16 +30,21 @@ const longestRetryMs = 30_000;
 
 /** A run has been cut, with this reason. */
 export function interruptedAnew(before: InterruptedRun | undefined, reason: string, now: string): InterruptedRun {
-  const ranMs = before?.continuedAt === undefined ? 0 : Date.parse(now) - Date.parse(before.continuedAt);
-  const losses = ranMs >= healthyRunMs ? 0 : (before?.losses ?? 0);
+  const ranMs = before?.lastResumeTime === undefined ? 0 : Date.parse(now) - Date.parse(before.lastResumeTime);
+  const losses = ranMs >= healthyRunMs ? 0 : (before?.containerLosses ?? 0);
   const counted = reason === Interruption.loss ? losses + 1 : losses;
   // Whatever was lost before: its owner has looked at it, and decides how it goes on.
-  return { reason, time: now, ...(counted === 0 || reason === Interruption.user ? {} : { losses: counted }) };
+  return { reason, time: now, ...(counted === 0 || reason === Interruption.user ? {} : { containerLosses: counted }) };
 }
 
 /** Why it does not go on by itself any more, if so. */
-export function givenUpFor({ reason, losses = 0, refusals = 0, givenUp }: InterruptedRun): InterruptedRun['givenUp'] {
-  if (givenUp !== undefined) return givenUp;
+export function givenUpFor({
+  reason,
+  containerLosses: losses = 0,
+  resumeRejections: refusals = 0,
+  abandonedReason,
+}: InterruptedRun): InterruptedRun['abandonedReason'] {
+  if (abandonedReason !== undefined) return abandonedReason;
   if (refusals >= mostRefusals) return 'Refused';
   return reason === Interruption.loss && losses > mostLosses ? 'LostTooOften' : undefined;
 }
@@ -49,7 +54,7 @@ export const withAttempt = (status: ConversationStatus): ConversationStatus => (
   ...status,
   ...(status.interruption === undefined
     ? {}
-    : { interruption: { ...status.interruption, attempts: (status.interruption.attempts ?? 0) + 1 } }),
+    : { interruption: { ...status.interruption, resumeAttempts: (status.interruption.resumeAttempts ?? 0) + 1 } }),
 });
 
 /** An agent that answers, and not because it is busy or has just started, is not going to go on. */
@@ -59,11 +64,12 @@ const refusals: ReadonlySet<AgentErrorCode> = new Set(['refused', 'failed', 'not
 export function withRunRefused(status: ConversationStatus, code: AgentErrorCode): ConversationStatus {
   const { interruption } = status;
   if (interruption === undefined || !refusals.has(code)) return status;
-  return { ...status, interruption: { ...interruption, refusals: (interruption.refusals ?? 0) + 1 } };
+  return { ...status, interruption: { ...interruption, resumeRejections: (interruption.resumeRejections ?? 0) + 1 } };
 }
 
 /** When to tell it again. */
-export const retryAfterMs = ({ attempts = 1 }: InterruptedRun): number => Math.min(longestRetryMs, 1_000 * 2 ** (attempts - 1));
+export const retryAfterMs = ({ resumeAttempts: attempts = 1 }: InterruptedRun): number =>
+  Math.min(longestRetryMs, 1_000 * 2 ** (attempts - 1));
 
 /** After the agent has taken the order to go on. What was lost before counts until the run has lasted, or is over. */
 export function withRunContinued({ executionDetail: _past, ...status }: ConversationStatus, now: string): ConversationStatus {
@@ -73,15 +79,15 @@ export function withRunContinued({ executionDetail: _past, ...status }: Conversa
 
 /** Somebody wants it to work. What was lost before does not count against that. */
 export function withRunAsked(status: ConversationStatus, now: string): ConversationStatus {
-  const { losses: _losses, ...interruption } = status.interruption ?? {};
+  const { containerLosses: _losses, ...interruption } = status.interruption ?? {};
   return withRunContinued('reason' in interruption ? { ...status, interruption } : status, now);
 }
 
-export const continued = ({ reason, time, losses }: InterruptedRun, now: string): InterruptedRun => ({
+export const continued = ({ reason, time, containerLosses: losses }: InterruptedRun, now: string): InterruptedRun => ({
   reason,
   time,
-  ...(losses === undefined ? {} : { losses }),
-  continuedAt: now,
+  ...(losses === undefined ? {} : { containerLosses: losses }),
+  lastResumeTime: now,
 });
 
 /** Nothing was heard of a run for so long that it was stopped. */
@@ -89,12 +95,12 @@ export const withStall = (status: ConversationStatus, now: string, allowed: stri
   ...status,
   executionStatus: 'stuck',
   executionDetail: `Stopped: its agent ran, and reported nothing for ${allowed} (agent.stuckAfter of its template). A message lets it go on.`,
-  interruption: { reason: Interruption.stalled, time: now, givenUp: 'Stalled' },
+  interruption: { reason: Interruption.stalled, time: now, abandonedReason: 'Stalled' },
 });
 
 /** What a run that stands is waiting for, in words. */
 export function wordsOf(interruption: InterruptedRun): string {
-  const { reason, losses = 0, refusals: refused = 0 } = interruption;
+  const { reason, containerLosses: losses = 0, resumeRejections: refused = 0 } = interruption;
   switch (givenUpFor(interruption)) {
     case 'LostTooOften':
       return `Given up: its agent's container was lost ${losses} times in a row, each time soon after the run had gone on. A message lets it go on.`;

@@ -4,7 +4,7 @@ import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { untoldMessages, type ConversationStatus, type LaterMessage } from '../../resources/conversation.ts';
+import { undeliveredMessages, type ConversationStatus, type LaterMessage } from '../../resources/conversation.ts';
 import { abortedAfter } from '../aborted-after.ts';
 import {
   doubtOf,
@@ -73,7 +73,7 @@ export class Delivery {
   /** Returns when to look again, or undefined when all has been told. Throws `AgentError` when the agent has surely not got the next one. */
   async deliver(addressee: Addressee, signal: AbortSignal): Promise<number | undefined> {
     for (let count = 0; count < mostAtOnce; count++) {
-      const next = untoldMessages({ spec: addressee.conversation.spec, status: addressee.status })[0];
+      const next = undeliveredMessages({ spec: addressee.conversation.spec, status: addressee.status })[0];
       if (next === undefined) return undefined;
       const message = await addressee.message(next.number);
       // Its sender has taken it back since; the cache will show that.
@@ -110,7 +110,7 @@ export class Delivery {
     const { agent, clock } = this.#options;
     const { status, endpoint, id, container } = addressee;
     const mark = { number: message.number, time: isoTime(clock), ...(container === undefined ? {} : { container }) };
-    const sent = status.messages?.sending;
+    const sent = status.messages?.inFlight;
     if (sent?.number !== message.number) {
       const [last] = await agent.userMessages(endpoint, id, 1, { signal });
       return { ...mark, attempt: 1, ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }) };

@@ -4,46 +4,55 @@ import { SandboxReason, type Sandbox, type SandboxView } from '../../resources/s
 import { Interruption, continued, givenUpFor, interruptedAnew, wordsOf, type InterruptedRun } from './continuation.ts';
 
 /** What is stored of the stops of a sandbox's agent. */
-export type Stops = Pick<NonNullable<Sandbox['status']>, 'lastStop' | 'lastOwnerStop' | 'lastDisruption' | 'interrupted' | 'activeSince'>;
+export type Stops = Pick<
+  NonNullable<Sandbox['status']>,
+  'lastInterruption' | 'lastUserPauseEpoch' | 'lastDisruptionEpoch' | 'interruptedConversationIDs' | 'activeSinceTime'
+>;
 
 const never = -1;
 
 /**
- * Why a run was cut that was last seen in `agentRun`: by its owner, if they have paused the sandbox since, whatever else came
+ * Why a run was cut that was last seen in `agentEpoch`: by its owner, if they have paused the sandbox since, whatever else came
  * before or after; by another stop since; or by the loss of its pod, or of its container. Runs are compared by their order and not by what they
  * are called, because whoever looked may have known only an earlier one than the one that answered.
  */
 const whyCut = (
-  agentRun: number | undefined,
-  { lastStop, lastOwnerStop = never, lastDisruption = never }: Stops,
+  agentEpoch: number | undefined,
+  { lastInterruption, lastUserPauseEpoch = never, lastDisruptionEpoch = never }: Stops,
   paused?: SandboxView,
 ): string => {
-  const seenIn = agentRun ?? 0;
-  if (lastOwnerStop >= seenIn) return Interruption.user;
+  const seenIn = agentEpoch ?? 0;
+  if (lastUserPauseEpoch >= seenIn) return Interruption.user;
   if (paused !== undefined) return paused.reason;
-  if (lastStop !== undefined && lastStop.agentRuns >= seenIn) return lastStop.reason;
-  return lastDisruption >= seenIn ? Interruption.disruption : Interruption.loss;
+  if (lastInterruption !== undefined && lastInterruption.agentEpoch >= seenIn) return lastInterruption.reason;
+  return lastDisruptionEpoch >= seenIn ? Interruption.disruption : Interruption.loss;
 };
 
 /** In which of its agent's runs the last stop cut a run of this conversation, if nobody has looked at it since. */
-const stoppedSince = ({ agentRun = 0 }: ConversationStatus, id: string, { lastStop, interrupted }: Stops): number | undefined =>
-  lastStop !== undefined && lastStop.agentRuns >= agentRun && interrupted?.includes(id) === true ? lastStop.agentRuns : undefined;
+const stoppedSince = (
+  { agentEpoch = 0 }: ConversationStatus,
+  id: string,
+  { lastInterruption, interruptedConversationIDs: interrupted }: Stops,
+): number | undefined =>
+  lastInterruption !== undefined && lastInterruption.agentEpoch >= agentEpoch && interrupted?.includes(id) === true
+    ? lastInterruption.agentEpoch
+    : undefined;
 
 /** One that has been continued is over; a run that is cut after that has been interrupted anew. */
-const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.continuedAt === undefined ? interruption : undefined);
+const pendingOf = ({ interruption }: ConversationStatus) => (interruption?.lastResumeTime === undefined ? interruption : undefined);
 
 /**
  * Whether an agent was told to go on, whose answer nobody has seen, and another container answers now: the run may have gone on in
  * between, and its container was lost once more. Orders that were refused have not got it going.
  */
 function isLostUnconfirmed(
-  { agentRun: toldIn = 0 }: ConversationStatus,
+  { agentEpoch: toldIn = 0 }: ConversationStatus,
   interruption: InterruptedRun | undefined,
-  agentRun: number,
+  agentEpoch: number,
 ): boolean {
-  if (interruption === undefined || interruption.givenUp !== undefined || interruption.reason === Interruption.user) return false;
-  const { attempts = 0, refusals = 0, continuedAt } = interruption;
-  return continuedAt === undefined && attempts > refusals && agentRun > toldIn;
+  if (interruption === undefined || interruption.abandonedReason !== undefined || interruption.reason === Interruption.user) return false;
+  const { resumeAttempts: attempts = 0, resumeRejections: refusals = 0, lastResumeTime } = interruption;
+  return lastResumeTime === undefined && attempts > refusals && agentEpoch > toldIn;
 }
 
 const unheard = 'Its agent does not answer, so it is not known whether its run goes on. That is told as soon as it answers.';
@@ -51,7 +60,7 @@ const unheard = 'Its agent does not answer, so it is not known whether its run g
 /** Whether its run goes on is not known any more: what its agent says of it can't be understood, `why` says it. */
 export function withRunUnknown(status: ConversationStatus, sandbox: Sandbox, why: string, now: string): ConversationStatus {
   if (status.executionStatus !== 'running') return status;
-  const interruption = interruptedAnew(status.interruption, whyCut(status.agentRun, sandbox.status ?? {}), now);
+  const interruption = interruptedAnew(status.interruption, whyCut(status.agentEpoch, sandbox.status ?? {}), now);
   const executionDetail = `What its agent says can not be understood, so it is not known whether its run goes on: ${why}`;
   return { ...status, executionStatus: 'paused', executionDetail: executionDetail.slice(0, 2048), interruption };
 }
@@ -106,28 +115,31 @@ function withSandboxStopped(
   const stops = sandbox?.status ?? {};
   const stoppedIn = stoppedSince(status, id, stops);
   if ((status.executionStatus === 'running' || stoppedIn !== undefined) && pendingOf(status) === undefined) {
-    const seenIn = stoppedIn ?? status.agentRun;
+    const seenIn = stoppedIn ?? status.agentEpoch;
     const reason = whyCut(seenIn, stops, view.phase === 'PAUSED' ? view : undefined);
     const interruption = interruptedAnew(status.interruption, reason, now);
     return {
       ...status,
       executionStatus: 'paused',
       executionDetail: view.reason === SandboxReason.agentSilent ? unheard : wordsOf(interruption),
-      ...(seenIn === undefined ? {} : { agentRun: seenIn }),
+      ...(seenIn === undefined ? {} : { agentEpoch: seenIn }),
       interruption,
     };
   }
   const pausedByOwner = view.phase === 'PAUSED' && view.reason === SandboxReason.user;
-  const interruption = overruled(status, pausedByOwner ? { lastOwnerStop: Infinity } : stops);
+  const interruption = overruled(status, pausedByOwner ? { lastUserPauseEpoch: Infinity } : stops);
   if (interruption === status.interruption || interruption === undefined) return status;
   return { ...status, ...(status.executionStatus === 'paused' ? { executionDetail: wordsOf(interruption) } : {}), interruption };
 }
 
 /** The interruption of a run as it is now: its owner's word counts more than the loss or the quota that came before. */
-const overruled = ({ interruption, agentRun = 0 }: ConversationStatus, { lastOwnerStop = never }: Stops): InterruptedRun | undefined => {
-  if (interruption === undefined || interruption.reason === Interruption.user || lastOwnerStop < agentRun) return interruption;
-  const { time, continuedAt } = interruption;
-  return { reason: Interruption.user, time, ...(continuedAt === undefined ? {} : { continuedAt }) };
+const overruled = (
+  { interruption, agentEpoch = 0 }: ConversationStatus,
+  { lastUserPauseEpoch = never }: Stops,
+): InterruptedRun | undefined => {
+  if (interruption === undefined || interruption.reason === Interruption.user || lastUserPauseEpoch < agentEpoch) return interruption;
+  const { time, lastResumeTime } = interruption;
+  return { reason: Interruption.user, time, ...(lastResumeTime === undefined ? {} : { lastResumeTime }) };
 };
 
 export interface ExecutionDecision {
@@ -174,11 +186,11 @@ const isWithin = (boundMs: number, timestamp: string | undefined, nowMs: number)
 const reloadedWhileWaiting =
   'Its agent was restarted while an action waited for confirmation. However that is answered, the agent forgets that the model had asked for it, and some models refuse to go on.';
 
-/** What follows from the agent's own word, given in `agentRun` or later. `runRequested`: its owner wants also what they have cut to go on. */
+/** What follows from the agent's own word, given in `agentEpoch` or later. `runRequested`: its owner wants also what they have cut to go on. */
 export function withAgentState(
   status: ConversationStatus,
   agent: AgentConversation,
-  agentRun: number,
+  agentEpoch: number,
   nowMs: number,
   stops: Stops = {},
   runRequested = false,
@@ -190,26 +202,26 @@ export function withAgentState(
   const pending = pendingOf(status);
   // Killed while it ran, and nobody had seen that coming; or stopped, and nobody had looked until it came back.
   const cut = status.executionStatus === 'running' || stoppedIn !== undefined;
-  const another = status.agentRun !== agentRun;
+  const another = status.agentEpoch !== agentEpoch;
   // One that was cut before it had begun is idle; so is one whose action was rejected for a pause.
   const stands =
     agent.executionStatus === 'paused' ||
     agent.executionStatus === 'error' ||
-    (agent.executionStatus === 'idle' && (pending !== undefined || status.interruption?.continuedAt !== undefined || (cut && another)));
+    (agent.executionStatus === 'idle' && (pending !== undefined || status.interruption?.lastResumeTime !== undefined || (cut && another)));
   const unseen = cut && pending === undefined && another && stands;
-  const lostUnconfirmed = isLostUnconfirmed(status, pending, agentRun);
+  const lostUnconfirmed = isLostUnconfirmed(status, pending, agentEpoch);
   const interruption =
     unseen || lostUnconfirmed
-      ? interruptedAnew(status.interruption, whyCut(stoppedIn ?? status.agentRun, stops), now)
+      ? interruptedAnew(status.interruption, whyCut(stoppedIn ?? status.agentEpoch, stops), now)
       : overruled(status, stops);
-  const same = reported === status.executionStatus && (status.agentRun === agentRun || executionDetail === reloadedWhileWaiting);
+  const same = reported === status.executionStatus && (status.agentEpoch === agentEpoch || executionDetail === reloadedWhileWaiting);
   const observed = (
     executionStatus: ConversationStatus['executionStatus'],
     { kept, detail }: { kept?: InterruptedRun | undefined; detail?: string | undefined } = {},
   ): ConversationStatus => ({
     ...rest,
     executionStatus,
-    agentRun,
+    agentEpoch,
     ...(kept === undefined ? {} : { interruption: kept }),
     ...(detail === undefined ? {} : { executionDetail: detail }),
     ...newsOf(agent, nowMs),
@@ -227,27 +239,27 @@ export function withAgentState(
     observed(executionStatus, { kept, detail: wordsOf(kept) });
 
   if (interruption === undefined) return asReported();
-  const { continuedAt, attempts = 0, reason } = interruption;
-  if (reported === 'running' && continuedAt === undefined) {
+  const { lastResumeTime, resumeAttempts: attempts = 0, reason } = interruption;
+  if (reported === 'running' && lastResumeTime === undefined) {
     // Told to go on by somebody who did not live to say so.
     const goesOn = (): ExecutionDecision => ({ status: observed('running', { kept: continued(interruption, now) }), continueRun: false });
     if (attempts > 0) return goesOn();
-    const old = interruption.givenUp === undefined && isWithin(staleMs, stops.activeSince, nowMs);
+    const old = interruption.abandonedReason === undefined && isWithin(staleMs, stops.activeSinceTime, nowMs);
     if (old) return { status: standing(interruption), continueRun: false };
     // The order may have reached this very container, before it was known to be another.
     return lostUnconfirmed && reason !== Interruption.user ? goesOn() : asReported();
   }
   if (!stands) return asReported(reported === 'running' ? interruption : undefined);
-  if (continuedAt !== undefined) {
-    const stale = isWithin(staleAfterContinuationMs, continuedAt, nowMs);
+  if (lastResumeTime !== undefined) {
+    const stale = isWithin(staleAfterContinuationMs, lastResumeTime, nowMs);
     return stale ? { status: observed('running', { kept: interruption }), continueRun: false } : asReported();
   }
-  const givenUp = givenUpFor(interruption);
-  if (givenUp !== undefined) {
+  const abandonedReason = givenUpFor(interruption);
+  if (abandonedReason !== undefined) {
     // Said again where its reason in full is known.
-    const known = interruption.givenUp === undefined ? undefined : executionDetail;
-    const kept = { ...interruption, givenUp };
-    const word = givenUp === 'Stalled' ? 'stuck' : 'error';
+    const known = interruption.abandonedReason === undefined ? undefined : executionDetail;
+    const kept = { ...interruption, abandonedReason };
+    const word = abandonedReason === 'Stalled' ? 'stuck' : 'error';
     return { status: observed(word, { kept, detail: known ?? wordsOf(kept) }), continueRun: false };
   }
   return { status: standing(interruption), continueRun: reason !== Interruption.user || runRequested };
@@ -264,7 +276,7 @@ export function withUnseenLoss(
   stops: Stops,
   runRequested = false,
 ): ExecutionDecision {
-  const reason = whyCut(before.agentRun, stops);
+  const reason = whyCut(before.agentEpoch, stops);
   const interruption = interruptedAnew(before.interruption, reason, now);
   const interrupted: ConversationStatus = { ...status, executionStatus: 'paused', executionDetail: wordsOf(interruption), interruption };
   return { status: interrupted, continueRun: reason !== Interruption.user || runRequested };

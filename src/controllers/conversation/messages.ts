@@ -5,7 +5,7 @@ import { newsOf } from './execution.ts';
 
 /** Pure decisions about the messages after the first one; `delivery.ts` acts on them. */
 
-export type Sending = NonNullable<MessageState['sending']>;
+export type Sending = NonNullable<MessageState['inFlight']>;
 
 /** After this time nothing of a call that is in doubt is still under way, unless it waits for a tool of a run. */
 const settleMs = 20_000;
@@ -92,7 +92,7 @@ function isMasked(text: string, masked: string): boolean {
 
 export const withSending = (status: ConversationStatus, sending: Sending): ConversationStatus => ({
   ...status,
-  messages: { ...withoutSending(status.messages), sending },
+  messages: { ...withoutSending(status.messages), inFlight: sending },
 });
 
 /**
@@ -103,13 +103,22 @@ export function withFirstMessage(
   status: ConversationStatus,
   message: Pick<LaterMessage, 'run'> | undefined,
   state: AgentConversation,
-  { created, agentRun, now }: { readonly created: boolean; readonly agentRun: number; readonly now: string },
+  { created, agentEpoch, now }: { readonly created: boolean; readonly agentEpoch: number; readonly now: string },
 ): ConversationStatus {
   const { executionStatus } = state;
   const begins = message?.run === true && (executionStatus === 'idle' || executionStatus === 'running');
-  if (!created) return begins && executionStatus === 'idle' ? { ...status, messages: { told: 0, toldAt: now, runPending: true } } : status;
-  if (!begins) return { ...status, ...newsOf(state, Date.parse(now)), agentRun, executionStatus: executionStatus ?? 'idle' };
-  return { ...status, ...newsOf(state, Date.parse(now)), agentRun, executionStatus: 'running', messages: { told: 0, toldAt: now } };
+  if (!created)
+    return begins && executionStatus === 'idle'
+      ? { ...status, messages: { lastDelivered: 0, lastDeliveredTime: now, runPending: true } }
+      : status;
+  if (!begins) return { ...status, ...newsOf(state, Date.parse(now)), agentEpoch, executionStatus: executionStatus ?? 'idle' };
+  return {
+    ...status,
+    ...newsOf(state, Date.parse(now)),
+    agentEpoch,
+    executionStatus: 'running',
+    messages: { lastDelivered: 0, lastDeliveredTime: now },
+  };
 }
 
 /** It is known that the agent has not got it. */
@@ -128,38 +137,38 @@ export interface Told {
 
 /** The agent has stored it. */
 export function withTold(status: ConversationStatus, message: LaterMessage, { started, now, was }: Told): ConversationStatus {
-  const told = { ...withoutSending(status.messages), told: message.number };
+  const told = { ...withoutSending(status.messages), lastDelivered: message.number };
   if (!message.run) return { ...status, messages: told };
   if (!started) {
-    const { stood: _, ...pending } = { ...told, runPending: true, toldAt: now };
+    const { previousExecutionStatus: _, ...pending } = { ...told, runPending: true, lastDeliveredTime: now };
     // A message makes the agent idle, but for these two.
-    return { ...status, messages: was === 'paused' || was === 'error' ? { ...pending, stood: was } : pending };
+    return { ...status, messages: was === 'paused' || was === 'error' ? { ...pending, previousExecutionStatus: was } : pending };
   }
-  return withRunAsked(withoutRunPending({ ...status, messages: { ...told, toldAt: now } }), now);
+  return withRunAsked(withoutRunPending({ ...status, messages: { ...told, lastDeliveredTime: now } }), now);
 }
 
 /** The agent refuses it, and would again: those after it do not wait for that. */
 export const withRefused = (status: ConversationStatus, { number }: LaterMessage): ConversationStatus => ({
   ...status,
-  messages: { ...withoutSending(status.messages), told: number },
+  messages: { ...withoutSending(status.messages), lastDelivered: number },
 });
 
-const withoutSending = ({ sending: _sending, ...messages }: MessageState = { told: 0 }) => messages;
+const withoutSending = ({ inFlight: _sending, ...messages }: MessageState = { lastDelivered: 0 }) => messages;
 
-const isYoung = ({ toldAt }: MessageState, nowMs: number): boolean => {
-  const ageMs = toldAt === undefined ? Infinity : nowMs - Date.parse(toldAt);
+const isYoung = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean => {
+  const ageMs = lastDeliveredTime === undefined ? Infinity : nowMs - Date.parse(lastDeliveredTime);
   return ageMs >= 0 && ageMs < staleAfterMessageMs;
 };
 
 /** What the agent says of itself, corrected by what it has been told a moment ago. */
 export function sinceMessage(
   state: AgentConversation,
-  { messages, executionStatus, agentRun: seenIn }: ConversationStatus,
-  { agentRun, nowMs }: { readonly agentRun: number; readonly nowMs: number },
+  { messages, executionStatus, agentEpoch: seenIn }: ConversationStatus,
+  { agentEpoch, nowMs }: { readonly agentEpoch: number; readonly nowMs: number },
 ): AgentConversation {
   // In a container that is new it is not what it was told to the one before that is on its way.
   const outdated =
-    seenIn === agentRun &&
+    seenIn === agentEpoch &&
     messages !== undefined &&
     executionStatus === 'running' &&
     messages.runPending !== true &&
@@ -171,7 +180,7 @@ export function sinceMessage(
 /** Whether the agent has to be told to begin with what it has stored; `later`: it is too early to know. */
 export function runOf({ messages }: ConversationStatus, { executionStatus }: AgentConversation, nowMs: number): 'run' | 'later' | 'none' {
   if (messages?.runPending !== true) return 'none';
-  if (executionStatus === 'idle' || executionStatus === messages.stood) return 'run';
+  if (executionStatus === 'idle' || executionStatus === messages.previousExecutionStatus) return 'run';
   // To be told to run would be a confirmation. Once that is given it runs by itself, and once it is refused it is idle.
   if (executionStatus === 'waiting_for_confirmation') return 'later';
   // Only what has just been stored is `idle`, or what it was before. Anything else has happened since, and may be what somebody wants.
@@ -180,6 +189,6 @@ export function runOf({ messages }: ConversationStatus, { executionStatus }: Age
 
 export function withoutRunPending(status: ConversationStatus): ConversationStatus {
   if (status.messages?.runPending === undefined) return status;
-  const { runPending: _runPending, stood: _stood, ...messages } = status.messages;
+  const { runPending: _runPending, previousExecutionStatus: _stood, ...messages } = status.messages;
   return { ...status, messages };
 }

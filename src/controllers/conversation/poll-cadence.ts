@@ -69,7 +69,7 @@ export function phaseOf(text: string): number {
 /** Whether the agent was told something a moment ago. `nowMs`: since 1970, as the times in the status. */
 export function isFresh({ start, messages, interruption }: ConversationStatus, nowMs: number): boolean {
   const ready = start?.status === 'READY' ? start.transitions.at(-1)?.time : undefined;
-  return [ready, messages?.toldAt, interruption?.continuedAt].some((time) => {
+  return [ready, messages?.lastDeliveredTime, interruption?.lastResumeTime].some((time) => {
     const ageMs = time === undefined ? Infinity : nowMs - Date.parse(time);
     return ageMs >= 0 && ageMs < freshMs;
   });

@@ -108,9 +108,9 @@ export class ConversationReconciler {
       pipeline: new StartPipeline({ ...defaultLimits, ...options.preparation, agent, gitHosts, configurations }),
       transition: (scope, next, detail) => this.#transition(scope, next, detail),
       begun: (scope, state, created) => {
-        const agentRun = scope.sandbox?.status?.agentRuns ?? 0;
+        const agentEpoch = scope.sandbox?.status?.agentEpoch ?? 0;
         const now = isoTime(options.clock);
-        scope.status = withFirstMessage(scope.status, scope.stored.spec.initialMessage, state, { created, agentRun, now });
+        scope.status = withFirstMessage(scope.status, scope.stored.spec.initialMessage, state, { created, agentEpoch, now });
       },
       answered: ({ sandbox }) => sandbox && options.silence.over(sandbox.metadata.uid),
       store: (scope, signal) => this.#store(scope, signal),

@@ -6,15 +6,15 @@ import { Interruption, wordsOf } from './continuation.ts';
 export function noticeOfRun(before: ConversationStatus | undefined, after: ConversationStatus): EventDetails | undefined {
   const { interruption: was } = before ?? {};
   const { interruption: is } = after;
-  if (is?.givenUp !== undefined) {
-    if (was?.givenUp === is.givenUp && was.time === is.time) return undefined;
+  if (is?.abandonedReason !== undefined) {
+    if (was?.abandonedReason === is.abandonedReason && was.time === is.time) return undefined;
     return { type: 'Warning', reason: 'RunGivenUp', message: after.executionDetail ?? wordsOf(is) };
   }
-  if (is?.continuedAt !== undefined) {
-    if (was === undefined || was.continuedAt === is.continuedAt) return undefined;
+  if (is?.lastResumeTime !== undefined) {
+    if (was === undefined || was.lastResumeTime === is.lastResumeTime) return undefined;
     return { type: 'Normal', reason: 'RunContinued', message: `The run that was interrupted (${is.reason}) goes on.` };
   }
-  if (is === undefined || (was !== undefined && was.continuedAt === undefined && was.reason === is.reason)) return undefined;
+  if (is === undefined || (was !== undefined && was.lastResumeTime === undefined && was.reason === is.reason)) return undefined;
   return {
     type: is.reason === Interruption.loss || is.reason === Interruption.disruption ? 'Warning' : 'Normal',
     reason: 'RunInterrupted',

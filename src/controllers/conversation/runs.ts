@@ -46,7 +46,7 @@ export class Runs {
   readonly #options: RunsOptions;
   readonly #stalls: Stalls;
   /** Errors without a cause: in which of the agent's runs, and since when by the monotonic clock. */
-  readonly #causeless = new LruMap<string, { readonly agentRun: number; readonly since: number }>(maxRemembered);
+  readonly #causeless = new LruMap<string, { readonly agentEpoch: number; readonly since: number }>(maxRemembered);
 
   constructor(options: RunsOptions) {
     this.#options = options;
@@ -60,11 +60,11 @@ export class Runs {
     const { endpoint, id } = scope;
     const stops = scope.sandbox.status ?? {};
     const runRequested = isRunRequested(scope.sandbox);
-    const { agentRuns: agentRun = 0 } = stops;
-    const stopping = before.interruption?.givenUp === 'Stalled' && this.#stalls.isStopping(keyOf(scope));
+    const { agentEpoch = 0 } = stops;
+    const stopping = before.interruption?.abandonedReason === 'Stalled' && this.#stalls.isStopping(keyOf(scope));
     const said: AgentConversation = stopping && state.executionStatus === 'running' ? { ...state, executionStatus: 'paused' } : state;
-    const seen = sinceMessage(said, before, { agentRun, nowMs: clock.now() });
-    const decision = withAgentState(before, seen, agentRun, clock.now(), stops, runRequested);
+    const seen = sinceMessage(said, before, { agentEpoch, nowMs: clock.now() });
+    const decision = withAgentState(before, seen, agentEpoch, clock.now(), stops, runRequested);
     const observed = decision.status;
     let { continueRun } = decision;
     if (observed.executionStatus !== 'error') this.#causeless.delete(keyOf(scope));
@@ -72,15 +72,15 @@ export class Runs {
     if (observed.executionStatus === 'error' && observed.executionDetail === undefined) {
       const failure = await agent.lastError(endpoint, id, { signal });
       if (failure !== undefined) scope.status = withFailureOf(observed, await shownOf(scope, failure));
-      else if (before.agentRun === observed.agentRun) {
+      else if (before.agentEpoch === observed.agentEpoch) {
         // Its container may have been exchanged, and the sandbox not say so yet: then it is a loss, and goes on.
-        if (!this.#hasStood(keyOf(scope), agentRun) || !(await isContainerRunning(client, scope.sandbox, signal))) return doubtMs;
+        if (!this.#hasStood(keyOf(scope), agentEpoch) || !(await isContainerRunning(client, scope.sandbox, signal))) return doubtMs;
         scope.status = { ...observed, executionDetail: 'The run was cut off.' };
       } else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
     } else if (
       seen.executionStatus === 'error' &&
-      (observed.executionStatus === 'paused' || observed.interruption?.givenUp !== undefined) &&
-      (continueRun || before.agentRun !== agentRun || seen.updatedAt !== before.lastActivityTime)
+      (observed.executionStatus === 'paused' || observed.interruption?.abandonedReason !== undefined) &&
+      (continueRun || before.agentEpoch !== agentEpoch || seen.updatedAt !== before.lastActivityTime)
     ) {
       // Over by itself before it was cut, or begun by a message that went straight to the agent; and nobody had looked.
       const failure = await agent.lastError(endpoint, id, { signal });
@@ -93,11 +93,11 @@ export class Runs {
   }
 
   /** Whether the error has been there, without a cause, for so long that its sandbox would say if its container were another. */
-  #hasStood(key: string, agentRun: number): boolean {
+  #hasStood(key: string, agentEpoch: number): boolean {
     const now = this.#options.clock.monotonic();
     const known = this.#causeless.get(key);
-    if (known?.agentRun === agentRun) return now - known.since >= causelessMs;
-    this.#causeless.set(key, { agentRun, since: now });
+    if (known?.agentEpoch === agentEpoch) return now - known.since >= causelessMs;
+    this.#causeless.set(key, { agentEpoch, since: now });
     return false;
   }
 

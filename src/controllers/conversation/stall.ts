@@ -13,9 +13,9 @@ const maxRemembered = 20_000;
 const staleMs = 1_500;
 
 /** Every event of an agent is one, and so is each time that somebody lets it run. Undefined: it does not run, or does not tell. */
-const lastSignOf = ({ executionStatus, lastActivityTime, agentRun, interruption, messages }: ConversationStatus): string | undefined =>
+const lastSignOf = ({ executionStatus, lastActivityTime, agentEpoch, interruption, messages }: ConversationStatus): string | undefined =>
   executionStatus === 'running' && lastActivityTime !== undefined
-    ? [lastActivityTime, agentRun, interruption?.continuedAt, messages?.toldAt].join('/')
+    ? [lastActivityTime, agentEpoch, interruption?.lastResumeTime, messages?.lastDeliveredTime].join('/')
     : undefined;
 
 /**

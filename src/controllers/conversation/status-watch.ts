@@ -45,7 +45,7 @@ const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =
 const askedOf = (sandbox: Sandbox, endpoint: AgentEndpoint): Asked => ({
   endpoint,
   owner: ownerShare(sandbox),
-  agent: [sandbox.metadata.uid, sandbox.status?.containerID, sandbox.status?.agentRuns, endpoint.baseUrl].join('/'),
+  agent: [sandbox.metadata.uid, sandbox.status?.containerID, sandbox.status?.agentEpoch, endpoint.baseUrl].join('/'),
 });
 
 /** When and how agents are asked what they do, and when what they say is written. Remembers in memory alone, and may forget it all. */

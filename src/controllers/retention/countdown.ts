@@ -1,6 +1,6 @@
 import { usesSlot } from '../../quota/slot.ts';
 import { findCondition } from '../../resources/conditions.ts';
-import { ConversationCondition, finishedReasonOf, isStartOver, startStatusOf, untoldMessages } from '../../resources/conversation.ts';
+import { ConversationCondition, finishedReasonOf, isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { SandboxCondition, SandboxReason, resumeRequestOf, slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -77,7 +77,7 @@ const endMs = (conversation: CachedConversation): number => {
   return latest(
     transitionMs(conversation, ConversationCondition.finished),
     Date.parse(lastActivityTime),
-    Date.parse(messages?.toldAt ?? ''),
+    Date.parse(messages?.lastDeliveredTime ?? ''),
   );
 };
 
@@ -101,7 +101,7 @@ export function countdownOfConversation({ conversation, sandbox, template, nowMs
   if (sandbox !== undefined && isChanging(sandbox)) return undefined;
   const overMs = endMs(conversation);
   // A resume and a pause both change the sandbox's admission, but for the pause of one that waits for room.
-  const pausedMs = Date.parse(sandbox?.status?.pausedAt ?? '');
+  const pausedMs = Date.parse(sandbox?.status?.pauseTime ?? '');
   const sinceMs =
     sandbox === undefined
       ? overMs
@@ -128,7 +128,7 @@ const isUnfinished = ({ status }: CachedConversation): boolean =>
 
 /** Something is under way in the conversation that no pause has ended. */
 const isUnderWay = (conversation: CachedConversation): boolean =>
-  !isStartOver(startStatusOf(conversation)) || untoldMessages(conversation).length > 0;
+  !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0;
 
 /** How long a sandbox and its volume are still kept; undefined: for ever, as far as is known. Pure. */
 export function countdownOfSandbox({ sandbox, conversations, template, nowMs }: SandboxFacts): Countdown | undefined {
@@ -139,12 +139,12 @@ export function countdownOfSandbox({ sandbox, conversations, template, nowMs }: 
       byTemplate(template, 'sandbox', 'failed', latest(transitionMs(sandbox, SandboxCondition.failed), requestedMs(sandbox, nowMs))),
     ]);
   if (phase !== 'PAUSED' || usesSlot(sandbox)) return undefined;
-  const interrupted = (sandbox.status?.interrupted?.length ?? 0) > 0;
+  const interrupted = (sandbox.status?.interruptedConversationIDs?.length ?? 0) > 0;
   const unfinished = conversations.some(isUnfinished);
   if (reason === SandboxReason.quota && (interrupted || unfinished)) return undefined;
   // A message may have reached the agent in the moment of the pause.
   if (reason === SandboxReason.idle && unfinished) return undefined;
   return earliest([
-    byTemplate(template, 'sandbox', 'paused', latest(Date.parse(sandbox.status?.pausedAt ?? ''), requestedMs(sandbox, nowMs))),
+    byTemplate(template, 'sandbox', 'paused', latest(Date.parse(sandbox.status?.pauseTime ?? ''), requestedMs(sandbox, nowMs))),
   ]);
 }

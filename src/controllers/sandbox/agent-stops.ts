@@ -53,14 +53,20 @@ export class AgentStops {
    */
   async carryThrough(scope: Scope, containerID: string, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Outcome | undefined> {
     const { sandbox } = scope;
-    const { containerID: known, pausedAt, interrupted = [], agentRuns = 0, lastOwnerStop } = sandbox.status ?? {};
+    const {
+      containerID: known,
+      pauseTime,
+      interruptedConversationIDs: interrupted = [],
+      agentEpoch = 0,
+      lastUserPauseEpoch,
+    } = sandbox.status ?? {};
     if (known !== containerID || !hasStopToFinish(sandbox)) return undefined;
     const progress: SandboxProgress = { ...observedOf(scope), containerID, ready: false, ...unready.stopping, wanted: false };
-    if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
-    if (!this.#isInTime(scope, pausedAt)) return undefined;
+    if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
+    if (!this.#isInTime(scope, pauseTime)) return undefined;
     const all = await this.#runs.running(endpoint, signal);
     // Nobody has looked yet what runs, and nothing can have begun since.
-    if (interrupted.length === 0 && lastOwnerStop === agentRuns && all.length > 0)
+    if (interrupted.length === 0 && lastUserPauseEpoch === agentEpoch && all.length > 0)
       return { progress: { ...progress, interrupted: all.slice(0, mostInterrupted) }, requeueAfterMs: 0 };
     const running = all.filter((id) => interrupted.includes(id));
     await this.#runs.interrupt(endpoint, running, signal);
@@ -72,10 +78,10 @@ export class AgentStops {
     const { client, keys } = this.#options;
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
-    const { containerID, pausedAt, interrupted: before = [] } = sandbox.status ?? {};
+    const { containerID, pauseTime, interruptedConversationIDs: before = [] } = sandbox.status ?? {};
     const progress: SandboxProgress = { ...observedOf(scope), containerID, ready: false, reason, message, wanted: false };
     // Known in the resource before anything is stopped: however soon it runs again, whose runs are to go on follows from why they were cut.
-    if (pausedAt === undefined) return { progress, requeueAfterMs: 0 };
+    if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     const stored = await storedObject(client, sandboxes, sandbox, signal);
     // A pod may not be stopped for a pause that is over.
     if (stored === undefined || stored.metadata.deletionTimestamp !== undefined || shouldRun(stored)) return outdated;
@@ -89,7 +95,7 @@ export class AgentStops {
     // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
     if (endpoint !== undefined) await this.#runs.cut(endpoint, { running, waiting }, signal);
-    if (this.#isInTime(scope, pausedAt) && running.length + waiting.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
+    if (this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await deleteObject(client, pods, pod, signal);
     return { progress };
   }
@@ -113,7 +119,7 @@ export class AgentStops {
     }
   }
 
-  #isInTime({ sandbox }: Scope, pausedAt: string): boolean {
-    return this.#options.elapsed.elapsedMs(`pause/${sandbox.metadata.uid}`, pausedAt) < this.#pauseBoundMs;
+  #isInTime({ sandbox }: Scope, pauseTime: string): boolean {
+    return this.#options.elapsed.elapsedMs(`pause/${sandbox.metadata.uid}`, pauseTime) < this.#pauseBoundMs;
   }
 }

@@ -45,14 +45,14 @@ export class Creations {
     const { client, keys, clock } = this.#options;
     const { sandbox } = scope;
     // It is not paused any more; of a pause that comes next, nothing has been stored yet.
-    const { pausedAt: _pausedAt, ...status } = sandbox.status ?? {};
+    const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
     // A sandbox that has a master key already was made by an earlier version, and its clients keep the session key that they have.
     const derivation = status.masterKeyId === undefined ? { masterKeyId: keys.currentKeyId, sessionKeysPerApiKey: true } : {};
     // The start deadline counts from here, also where nothing can be created and so nothing more be said.
-    const { startingSince = isoTime(clock) } = status;
+    const { startingSinceTime = isoTime(clock) } = status;
     // Not the template's word of later: its pod speaks this protocol from now on.
     const agentKind = scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
-    const reserved = { ...status, ...derivation, startingSince, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
+    const reserved = { ...status, ...derivation, startingSinceTime, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
     scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
     scope.reserved = true;
   }
@@ -100,9 +100,9 @@ export class Creations {
   async #create(scope: Scope, what: Creature, create: () => Promise<EventDetails | undefined>): Promise<Outcome | undefined> {
     const { clock, events, logger } = this.#options;
     const { name } = scope.sandbox.metadata;
-    const { startingSince } = scope.sandbox.status ?? {};
+    const { startingSinceTime } = scope.sandbox.status ?? {};
     // Paces the attempts and decides nothing.
-    const startingForMs = startingSince === undefined ? 0 : clock.now() - Date.parse(startingSince);
+    const startingForMs = startingSinceTime === undefined ? 0 : clock.now() - Date.parse(startingSinceTime);
     try {
       const notice = await create();
       if (notice !== undefined) events.record(scope.sandbox, notice);

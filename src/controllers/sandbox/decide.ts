@@ -32,7 +32,7 @@ export interface ObservedSandbox {
   readonly pod: CachedPod | undefined;
   /** Milliseconds since 1970. */
   readonly now: number;
-  /** Milliseconds since `status.startingSince`, whatever clocks say; 0 without one. */
+  /** Milliseconds since `status.startingSinceTime`, whatever clocks say; 0 without one. */
   readonly startingForMs: number;
   /** Milliseconds until a pod that has ended may be replaced. */
   readonly replaceInMs: number;

@@ -162,13 +162,13 @@ export class SandboxReconciler {
   #observe(scope: Scope): ObservedSandbox {
     const { sandbox, pod } = scope;
     const { uid } = sandbox.metadata;
-    const { startingSince } = sandbox.status ?? {};
+    const { startingSinceTime } = sandbox.status ?? {};
     const now = this.#options.clock.now();
     if (pod !== undefined && hasEnded(pod)) this.#podBackoff.ended(uid, pod.metadata.uid, now - Date.parse(pod.metadata.creationTimestamp));
     return {
       ...scope,
       now,
-      startingForMs: startingSince === undefined ? 0 : this.#elapsed.elapsedMs(startKeyOf(sandbox), startingSince),
+      startingForMs: startingSinceTime === undefined ? 0 : this.#elapsed.elapsedMs(startKeyOf(sandbox), startingSinceTime),
       replaceInMs: this.#podBackoff.waitMs(uid),
     };
   }
@@ -248,8 +248,8 @@ export class SandboxReconciler {
     const { sandbox } = scope;
     const observed = observedOf(scope);
     const endpoint = agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } }, keys);
-    const { startingSince } = sandbox.status ?? {};
-    const startingFor = startingSince === undefined ? 0 : this.#elapsed.paceMs(startKeyOf(sandbox), startingSince);
+    const { startingSinceTime } = sandbox.status ?? {};
+    const startingFor = startingSinceTime === undefined ? 0 : this.#elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
     // It has answered before, in this very container: the kubelet decides how long that may last, and no deadline of a start.
     const isSilent = sandbox.status?.lastContainerID === containerID;
     const soonMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;

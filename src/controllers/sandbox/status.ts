@@ -72,27 +72,29 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   }
   if (progress.recovered === true) conditions = conditions.filter(({ type }) => type !== SandboxCondition.failed);
   // Requests to resume from before the failure do not take it back.
-  const resumeRequestSeen = failed === undefined ? old.resumeRequestSeen : resumeRequestOf(sandbox);
+  const observedResumeRequest = failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
-  const stops = !wanted && old.pausedAt === undefined;
+  const stops = !wanted && old.pauseTime === undefined;
   // A sandbox whose agent has never had its keys has had no run, so a pause before that explains no loss that comes later.
   const lives = hasRun(sandbox);
-  const lastStop =
-    stops && lives ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentRuns: old.agentRuns ?? 0 } : old.lastStop;
+  const lastInterruption =
+    stops && lives
+      ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentEpoch: old.agentEpoch ?? 0 }
+      : old.lastInterruption;
   // Kept until the next stop of an agent that has run since: however late somebody looks, it is known which runs the last one cut.
-  const cutsAnew = stops && old.lastStop?.agentRuns !== (old.agentRuns ?? 0);
-  const interrupted = cutsAnew ? [] : (progress.interrupted ?? old.interrupted ?? []);
+  const cutsAnew = stops && old.lastInterruption?.agentEpoch !== (old.agentEpoch ?? 0);
+  const interrupted = cutsAnew ? [] : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
   // Its owner takes back a resume that waited for room. What is still being stopped has its bound from when that began.
   const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
   // A pod that is lost and comes back does not make its sandbox younger; a pause does, also one that no controller has seen.
-  const activeSince = resumed ? undefined : old.activeSince;
+  const activeSince = resumed ? undefined : old.activeSinceTime;
   const ownerStops = lives && (sandbox.spec.replicas === 0 || pausedUnseen(sandbox));
-  const lastOwnerStop = ownerStops ? (old.agentRuns ?? 0) : old.lastOwnerStop;
-  const lastDisruption = progress.isDisrupted === true ? (old.agentRuns ?? 0) : old.lastDisruption;
+  const lastUserPauseEpoch = ownerStops ? (old.agentEpoch ?? 0) : old.lastUserPauseEpoch;
+  const lastDisruptionEpoch = progress.isDisrupted === true ? (old.agentEpoch ?? 0) : old.lastDisruptionEpoch;
   const lastContainerID = progress.containerID ?? old.lastContainerID;
   const another = lastContainerID !== old.lastContainerID;
-  const agentRuns = another || (connected && resumed) ? (old.agentRuns ?? 0) + 1 : old.agentRuns;
+  const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
   const starting = wanted && !ready && failed === undefined;
   // Of a sandbox that has run, only the present reason counts: what keeps it now has not lasted since another one began.
   const sameReason = !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
@@ -107,18 +109,18 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(pod === undefined ? {} : { podName: pod.name, podUID: pod.uid, ...(pod.ip === undefined ? {} : { podIP: pod.ip }) }),
     ...(connected ? { containerID: progress.containerID } : {}),
     ...(progress.agentPort === undefined ? {} : { agentPort: progress.agentPort }),
-    ...(interrupted.length === 0 ? {} : { interrupted: [...interrupted] }),
+    ...(interrupted.length === 0 ? {} : { interruptedConversationIDs: [...interrupted] }),
     ...(lastContainerID === undefined ? {} : { lastContainerID }),
-    ...(agentRuns === undefined ? {} : { agentRuns }),
-    ...(lastStop === undefined ? {} : { lastStop }),
-    ...(lastOwnerStop === undefined ? {} : { lastOwnerStop }),
-    ...(lastDisruption === undefined ? {} : { lastDisruption }),
-    ...(starting ? { startingSince: (sameReason ? old.startingSince : undefined) ?? now } : {}),
-    ...(ready ? { activeSince: activeSince ?? now } : {}),
-    ...(!ready && wanted && activeSince !== undefined ? { activeSince } : {}),
-    ...(wanted ? {} : { pausedAt: (pausedAgain ? undefined : old.pausedAt) ?? now }),
-    ...(old.waitingSince === undefined ? {} : { waitingSince: old.waitingSince }),
-    ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
+    ...(agentEpoch === undefined ? {} : { agentEpoch }),
+    ...(lastInterruption === undefined ? {} : { lastInterruption }),
+    ...(lastUserPauseEpoch === undefined ? {} : { lastUserPauseEpoch }),
+    ...(lastDisruptionEpoch === undefined ? {} : { lastDisruptionEpoch }),
+    ...(starting ? { startingSinceTime: (sameReason ? old.startingSinceTime : undefined) ?? now } : {}),
+    ...(ready ? { activeSinceTime: activeSince ?? now } : {}),
+    ...(!ready && wanted && activeSince !== undefined ? { activeSinceTime: activeSince } : {}),
+    ...(wanted ? {} : { pauseTime: (pausedAgain ? undefined : old.pauseTime) ?? now }),
+    ...(old.waitingSinceTime === undefined ? {} : { waitingSinceTime: old.waitingSinceTime }),
+    ...(observedResumeRequest === undefined ? {} : { observedResumeRequest }),
     ...(old.automaticResumes === undefined ? {} : { automaticResumes: old.automaticResumes }),
     conditions: [...conditions],
   };

@@ -41,7 +41,7 @@ export async function issueKey(options: IssueKeyOptions): Promise<IssuedKey> {
       role,
       sha256: hashKey(key),
       ...(description === undefined ? {} : { description }),
-      ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...(expiresAt === undefined ? {} : { expirationTime: expiresAt }),
       ...(issuedBy === undefined ? {} : { issuedBy }),
     },
   });

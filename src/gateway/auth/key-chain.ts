@@ -14,7 +14,7 @@ export interface KeyChain {
 }
 
 /** A time that cannot be read counts as past. */
-const expiryOf = ({ spec }: ApiKey): number => (spec.expiresAt === undefined ? Infinity : Date.parse(spec.expiresAt) || 0);
+const expiryOf = ({ spec }: ApiKey): number => (spec.expirationTime === undefined ? Infinity : Date.parse(spec.expirationTime) || 0);
 
 /**
  * The chain of a key, undefined as soon as one key of the chain does not exist under its uid, is disabled, or has expired. `find` reads a

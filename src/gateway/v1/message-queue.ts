@@ -3,7 +3,7 @@ import { TransportError, isConflict } from '@conversation-operator/kube/errors';
 import {
   conversations,
   maxMessages,
-  untoldMessages,
+  undeliveredMessages,
   type Conversation,
   type LaterMessage,
   type Message,
@@ -30,7 +30,7 @@ const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.string
 
 /** The last ones that have been told, as far as there is room beside what has not. */
 function recentlyTold(conversation: Conversation, waitingBytes: number): readonly LaterMessage[] {
-  const told = conversation.status?.messages?.told ?? 0;
+  const told = conversation.status?.messages?.lastDelivered ?? 0;
   let left = maxBytes - waitingBytes;
   const kept: LaterMessage[] = [];
   for (const message of (conversation.spec.messages ?? []).toSorted((one, other) => other.number - one.number)) {
@@ -44,7 +44,7 @@ function recentlyTold(conversation: Conversation, waitingBytes: number): readonl
 
 /** What the queue is to be, or an error when there is no room. */
 function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
-  const waiting = untoldMessages(conversation);
+  const waiting = undeliveredMessages(conversation);
   const bytes = totalBytes([...waiting, message]);
   const most = maxMessages - keptTold;
   if (waiting.length >= most || (waiting.length > 0 && bytes > maxBytes)) {
@@ -87,7 +87,7 @@ export async function queueMessage(
     const { messages = [] } = stored.spec;
     const same = messages.find((known) => known.id === id || otherIds.includes(known.id));
     if (same !== undefined) return { conversation: stored, number: sameAs(same, message), reservation: undefined };
-    const number = Math.max(stored.status?.messages?.told ?? 0, ...messages.map((known) => known.number)) + 1;
+    const number = Math.max(stored.status?.messages?.lastDelivered ?? 0, ...messages.map((known) => known.number)) + 1;
     const { resourceVersion } = stored.metadata;
     const spec = { messages: withMessage(stored, { ...message, id, number }) };
     const reservation = takeRoom(totalBytes(spec.messages) - totalBytes(messages));

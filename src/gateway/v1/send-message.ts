@@ -69,7 +69,7 @@ export const sendMessageRoute = (services: Services): Route =>
       const takeRoom = (storedBytes: number) => services.caps.reserve(owner, { storedBytes });
       const { number, conversation: updated, reservation } = await queueMessage(client, conversation, id, message, takeRoom, otherIds);
       void feeds.conversations.shows(cachedConversation(updated)).then(() => reservation?.release());
-      const isTold = (seen: CachedConversation | undefined) => (seen?.status?.messages?.told ?? 0) >= number;
+      const isTold = (seen: CachedConversation | undefined) => (seen?.status?.messages?.lastDelivered ?? 0) >= number;
       if (phase === 'RUNNING') await feeds.conversations.settled(name, isTold, deliveryMs);
       const told = isTold(records.cachedConversation(name));
       return told

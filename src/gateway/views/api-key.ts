@@ -29,6 +29,6 @@ export const apiKeyRecord = ({ metadata, spec, status }: ApiKey): z.output<typeo
   role: spec.role,
   created_at: wireTime(metadata.creationTimestamp),
   last_used_at: timeOrNull(status?.lastUsedTime),
-  expires_at: timeOrNull(spec.expiresAt),
+  expires_at: timeOrNull(spec.expirationTime),
   issued_by: spec.issuedBy?.name ?? null,
 });

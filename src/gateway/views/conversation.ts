@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defaultAgentKind } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { executionStatuses, isStartOver, sandboxStatuses, startStatusOf, untoldMessages } from '../../resources/conversation.ts';
+import { executionStatuses, isStartOver, sandboxStatuses, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
 import type { Reader } from '../proxy/session-keys.ts';
@@ -127,7 +127,7 @@ const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 's
 function executionStatusOf(conversation: CachedConversation, phase: SandboxView['phase']) {
   const { status } = conversation;
   if (phase === 'RUNNING') {
-    const isToRun = standing.has(status?.executionStatus) && untoldMessages(conversation).some(({ run }) => run);
+    const isToRun = standing.has(status?.executionStatus) && undeliveredMessages(conversation).some(({ run }) => run);
     return isToRun ? 'running' : (status?.executionStatus ?? null);
   }
   if (phase !== 'PAUSED') return null;

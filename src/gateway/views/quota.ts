@@ -128,7 +128,7 @@ function inShared({ owner, shared }: QuotaSources): NextStart | undefined {
   if (shared === undefined) return undefined;
   const { rule, active, next } = shared;
   if (next !== undefined)
-    return pauses(rule, next, Date.parse(next.status?.activeSince ?? '') + rule.minActiveMs, next.spec.owner === owner);
+    return pauses(rule, next, Date.parse(next.status?.activeSinceTime ?? '') + rule.minActiveMs, next.spec.owner === owner);
   return active < rule.limit ? undefined : waits(rule, `${full(rule)}.`);
 }
 

@@ -45,7 +45,7 @@ describe('authentication', () => {
     });
 
     it('a key that expires later', async () => {
-      const key = await store({ expiresAt: '2999-01-01T00:00:00Z' });
+      const key = await store({ expirationTime: '2999-01-01T00:00:00Z' });
       expect(await me({ authorization: `Bearer ${key}` })).toMatchObject({ status: 200, json: { id: 'carol' } });
     });
 
@@ -70,8 +70,8 @@ describe('authentication', () => {
         () => ({ authorization: `Bearer ${gateway.alice.slice(0, -1)}${gateway.alice.endsWith('0') ? '1' : '0'}` }),
       ],
       ['a well-formed key that nobody has', () => ({ authorization: `Bearer ${generateKey()}` })],
-      ['an expired key', async () => ({ authorization: `Bearer ${await store({ expiresAt: '2001-01-01T00:00:00Z' })}` })],
-      ['a key whose expiry can not be read', async () => ({ authorization: `Bearer ${await store({ expiresAt: 'soon' })}` })],
+      ['an expired key', async () => ({ authorization: `Bearer ${await store({ expirationTime: '2001-01-01T00:00:00Z' })}` })],
+      ['a key whose expiry can not be read', async () => ({ authorization: `Bearer ${await store({ expirationTime: 'soon' })}` })],
       ['a disabled key', async () => ({ authorization: `Bearer ${await store({ disabled: true })}` })],
       ['a long text', () => ({ authorization: `Bearer ${'x'.repeat(5000)}` })],
       ['two keys in one header', () => ({ authorization: `Bearer ${gateway.alice} ${gateway.alice}` })],

@@ -46,7 +46,7 @@ describe('a key that was made by another key', () => {
     ['is revoked', (root) => gateway.send('DELETE', `/api/keys/${root.name}`, { key: root.key })],
     ['is deleted with kubectl', (root) => gateway.client.delete(apiKeys, namespace, root.name)],
     ['is disabled', (root) => patch(root.name, { disabled: true })],
-    ['expires', (root) => patch(root.name, { expiresAt: '2001-01-01T00:00:00Z' })],
+    ['expires', (root) => patch(root.name, { expirationTime: '2001-01-01T00:00:00Z' })],
   ])('ends with its maker, and so do its own: when that %s', async (_case, end) => {
     const root = await add('carol');
     const child = await create({}, root.key);
@@ -93,7 +93,7 @@ describe('a key that was made by another key', () => {
     });
     expect(await gateway.post('/api/keys', { name: 'x', expires_at: inDays(6) }, { key: short.key })).toMatchObject({ status: 422 });
     // Shortened with kubectl: a child that was made before ends with its maker all the same.
-    await patch(root.name, { expiresAt: inDays(1) });
+    await patch(root.name, { expirationTime: inDays(1) });
     expect((await create({}, short.key)).expires_at?.slice(0, 19)).toBe(inDays(1).slice(0, 19));
   });
 

@@ -29,7 +29,7 @@ async function addQuota(name: string, spec: Partial<ConversationQuotaSpec>, stat
 
 const runningSince = (activeSince: string): SandboxState => ({
   replicas: 1,
-  activeSince,
+  activeSinceTime: activeSince,
   conditions: [admitted, condition('Ready', 'True', 'Running')],
 });
 const pausedByQuota: SandboxState = {

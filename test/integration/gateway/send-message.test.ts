@@ -49,7 +49,8 @@ describe('sending a message', () => {
     gateway.caches.conversations.addHandler({
       updated: ({ metadata, spec, status }: CachedConversation) => {
         const last = Math.max(0, ...(spec.messages ?? []).map(({ number }) => number));
-        if (metadata.name === id && last > (status?.messages?.told ?? 0)) void gateway.setStatus(id, { messages: { told: last } });
+        if (metadata.name === id && last > (status?.messages?.lastDelivered ?? 0))
+          void gateway.setStatus(id, { messages: { lastDelivered: last } });
       },
     });
 
@@ -152,7 +153,7 @@ describe('sending a message', () => {
     await send(id, message('a'), key);
     expect(await send(id, message('a', { role: 'user' }), key)).toMatchObject({ status: 202 });
     expect(await send(id, message('b'), key)).toMatchObject({ status: 422, json: { code: 'idempotency-key-reused' } });
-    await gateway.setStatus(id, { messages: { told: 1 } });
+    await gateway.setStatus(id, { messages: { lastDelivered: 1 } });
     expect(await send(id, message('a'), key)).toMatchObject({ status: 200 });
     expect(await queue(id)).toEqual(['1 a']);
   });
@@ -163,7 +164,7 @@ describe('sending a message', () => {
     const full = await send(id, message('one too many'));
     expect(full).toMatchObject({ status: 429, json: { code: 'message-queue-full' } });
     expect(full.headers['retry-after']).toBe('10');
-    await gateway.setStatus(id, { messages: { told: 20 } });
+    await gateway.setStatus(id, { messages: { lastDelivered: 20 } });
     expect((await send(id, message('next'))).status).toBe(202);
     const lines = await queue(id);
     expect([lines[0], lines.at(-1), lines.length]).toEqual(['13 m13', '33 next', 21]);
@@ -175,14 +176,14 @@ describe('sending a message', () => {
     expect((await send(id, message(text))).status).toBe(202);
     expect(await send(id, message(text))).toMatchObject({ status: 429 });
     expect((await send(id, message('short'))).status).toBe(202);
-    await gateway.setStatus(id, { messages: { told: 2 } });
+    await gateway.setStatus(id, { messages: { lastDelivered: 2 } });
     expect((await send(id, message(text))).status).toBe(202);
     expect((await queue(id)).map((line) => line.slice(0, 9))).toEqual(['2 short', '3 xxxxxxx']);
   });
 
   it('goes on counting when everything that was told has been forgotten', async () => {
     const id = await add({ status: starting });
-    await gateway.setStatus(id, { messages: { told: 41 } });
+    await gateway.setStatus(id, { messages: { lastDelivered: 41 } });
     await send(id, message('a'));
     expect(await queue(id)).toEqual(['42 a']);
   });
@@ -240,7 +241,7 @@ describe('sending a message', () => {
           Object.assign(gateway.client, { mergePatch: patch });
           const found = ((await stored(id)).spec.messages ?? []).filter((one) => one.id === message_id);
           expect(found).toMatchObject([{ number }]);
-          await gateway.setStatus(id, { messages: { told: number } });
+          await gateway.setStatus(id, { messages: { lastDelivered: number } });
         },
       ),
       { numRuns: 30 },

@@ -215,7 +215,7 @@ describe('what an API key has opened', () => {
     ['is disabled', (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } })],
     [
       'expires',
-      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { expiresAt: new Date(Date.now() + 700).toISOString() } }),
+      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { expirationTime: new Date(Date.now() + 700).toISOString() } }),
     ],
   ];
 

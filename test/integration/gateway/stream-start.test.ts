@@ -170,7 +170,7 @@ describe('starting a conversation with a stream', () => {
     ['is disabled', (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { disabled: true } })],
     [
       'expires',
-      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { expiresAt: new Date(Date.now() + 500).toISOString() } }),
+      (name) => gateway.client.mergePatch(apiKeys, namespace, name, { spec: { expirationTime: new Date(Date.now() + 500).toISOString() } }),
     ],
   ])('closes the array when its API key %s, and when the key that made it does, and no other', async (_case, endKey) => {
     const { key: maker, resource } = await issueKey({ client: gateway.client, namespace, owner: 'alice' });

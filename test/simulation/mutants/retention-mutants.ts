@@ -20,8 +20,8 @@ export const retentionMutants = {
   },
   'a resume that waits for room does not restart the countdown of its sandbox': {
     file: 'src/controllers/retention/countdown.ts',
-    from: "latest(Date.parse(sandbox.status?.pausedAt ?? ''), requestedMs(sandbox, nowMs))",
-    to: "Date.parse(sandbox.status?.pausedAt ?? '')",
+    from: "latest(Date.parse(sandbox.status?.pauseTime ?? ''), requestedMs(sandbox, nowMs))",
+    to: "Date.parse(sandbox.status?.pauseTime ?? '')",
     rule: early,
     faults: 'none',
     retention: true,
@@ -37,7 +37,7 @@ export const retentionMutants = {
   },
   'the age of a sandbox counts from its creation': {
     file: 'src/controllers/retention/countdown.ts',
-    from: "latest(Date.parse(sandbox.status?.pausedAt ?? ''), requested",
+    from: "latest(Date.parse(sandbox.status?.pauseTime ?? ''), requested",
     to: 'latest(Date.parse(sandbox.metadata.creationTimestamp), requested',
     rule: early,
     retention: true,

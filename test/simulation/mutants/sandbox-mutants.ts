@@ -20,7 +20,7 @@ export const sandboxMutants = {
   },
   'a pause waits for its agent without a bound': {
     file: 'src/controllers/sandbox/agent-stops.ts',
-    from: 'this.#isInTime(scope, pausedAt) && running.length',
+    from: 'this.#isInTime(scope, pauseTime) && running.length',
     to: 'running.length',
     rule: 'a pause ends in time',
     letters: true,

@@ -171,9 +171,9 @@ describe('the request to resume that is stored as seen', () => {
     };
   };
   it('is the one of before the pause, when the owner has paused the sandbox', () => {
-    expect(applied(wants(0), ruleOf(), noon).status?.resumeRequestSeen).toBe(later(-60_000));
+    expect(applied(wants(0), ruleOf(), noon).status?.observedResumeRequest).toBe(later(-60_000));
   });
   it('stays as it was when the sandbox has failed: a person may have asked for it since', () => {
-    expect(applied(wants(1), ruleOf(), noon).status?.resumeRequestSeen).toBeUndefined();
+    expect(applied(wants(1), ruleOf(), noon).status?.observedResumeRequest).toBeUndefined();
   });
 });

@@ -20,11 +20,11 @@ const removeAsking = () => {
 /** The only slot of the owner has a sandbox whose agent works. */
 async function addWorking(): Promise<void> {
   await scene.addQuota(aQuota('default', { limit: 1 }));
-  const conversation = aConversation({ status: { start: ready, executionStatus: 'running', sandboxName: 'sbx-works', agentRun: 1 } });
+  const conversation = aConversation({ status: { start: ready, executionStatus: 'running', sandboxName: 'sbx-works', agentEpoch: 1 } });
   scene.showConversation(conversation);
   await scene.addSandbox('sbx-works', {
     status: {
-      ...{ replicas: 1, activeSince: noon, lastContainerID: 'c', agentRuns: 1 },
+      ...{ replicas: 1, activeSinceTime: noon, lastContainerID: 'c', agentEpoch: 1 },
       conditions: [{ ...admitted, observedGeneration: 1 }, condition('Ready', 'True')],
     },
   });

@@ -61,7 +61,7 @@ it('takes a start for over that has failed before it stored which sandbox it has
   const joining = aConversation({ spec, status: { start: { status: 'WORKING', transitions: [] } } });
   const made = aSandbox({
     status: {
-      ...{ replicas: 1, activeSince: noon, lastContainerID: 'c', agentRuns: 1 },
+      ...{ replicas: 1, activeSinceTime: noon, lastContainerID: 'c', agentEpoch: 1 },
       conditions: [admitted, condition('Ready', 'True')],
     },
   });

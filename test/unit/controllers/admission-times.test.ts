@@ -17,7 +17,7 @@ const runningFor = (ms: number) => {
   const since = isoIn(-ms);
   return {
     replicas: 1 as const,
-    activeSince: since,
+    activeSinceTime: since,
     lastContainerID: 'c',
     conditions: [admittedSince(since), condition('Ready', 'True', 'Running', since)],
   };

@@ -24,12 +24,22 @@ const loss = (more: Partial<InterruptedRun> = {}): InterruptedRun => ({ reason: 
 describe('how often a run was lost', () => {
   it.each<[string, InterruptedRun | undefined, string, string, number | undefined]>([
     ['is counted', undefined, 'Loss', noon, 1],
-    ['is counted further when it had gone on a short while ago', loss({ losses: 1, continuedAt: noon }), 'Loss', later(60_000), 2],
-    ['is counted anew when it had gone on for long', loss({ losses: 2, continuedAt: noon }), 'Loss', later(healthyRunMs), 1],
-    ['is not changed by a pause of the quota', loss({ losses: 2, continuedAt: noon }), 'Quota', later(60_000), 2],
-    ['is forgotten with a pause by its owner', loss({ losses: 2, continuedAt: noon }), 'User', later(60_000), undefined],
+    [
+      'is counted further when it had gone on a short while ago',
+      loss({ containerLosses: 1, lastResumeTime: noon }),
+      'Loss',
+      later(60_000),
+      2,
+    ],
+    ['is counted anew when it had gone on for long', loss({ containerLosses: 2, lastResumeTime: noon }), 'Loss', later(healthyRunMs), 1],
+    ['is not changed by a pause of the quota', loss({ containerLosses: 2, lastResumeTime: noon }), 'Quota', later(60_000), 2],
+    ['is forgotten with a pause by its owner', loss({ containerLosses: 2, lastResumeTime: noon }), 'User', later(60_000), undefined],
   ])('%s', (_sentence, before, reason, now, losses) => {
-    expect(interruptedAnew(before, reason, now)).toEqual({ reason, time: now, ...(losses === undefined ? {} : { losses }) });
+    expect(interruptedAnew(before, reason, now)).toEqual({
+      reason,
+      time: now,
+      ...(losses === undefined ? {} : { containerLosses: losses }),
+    });
   });
 
   it('gives a run up that is lost again and again, and no other', () => {
@@ -44,29 +54,29 @@ describe('how often a run was lost', () => {
     }
     expect(continuations).toBe(mostLosses);
     expect(givenUpFor(status.interruption ?? loss())).toBe('LostTooOften');
-    expect(givenUpFor({ reason: 'Quota', time: noon, losses: 9 })).toBeUndefined();
+    expect(givenUpFor({ reason: 'Quota', time: noon, containerLosses: 9 })).toBeUndefined();
   });
 
   it('does not count against a message', () => {
     const status = withRunAsked(
-      { executionStatus: 'error', executionDetail: 'x', interruption: loss({ losses: 3, givenUp: 'LostTooOften' }) },
+      { executionStatus: 'error', executionDetail: 'x', interruption: loss({ containerLosses: 3, abandonedReason: 'LostTooOften' }) },
       noon,
     );
-    expect(status).toEqual({ executionStatus: 'running', interruption: { reason: 'Loss', time: noon, continuedAt: noon } });
+    expect(status).toEqual({ executionStatus: 'running', interruption: { reason: 'Loss', time: noon, lastResumeTime: noon } });
     expect(withRunAsked({ executionStatus: 'idle' }, noon)).toEqual({ executionStatus: 'running' });
   });
 });
 
 describe('an agent that does not go on', () => {
   it('is told ever more rarely, and given up after some refusals', () => {
-    let status: ConversationStatus = { executionStatus: 'paused', interruption: loss({ losses: 1 }) };
+    let status: ConversationStatus = { executionStatus: 'paused', interruption: loss({ containerLosses: 1 }) };
     const waits = [];
     while (status.interruption !== undefined && givenUpFor(status.interruption) === undefined) {
       status = withRunRefused(withAttempt(status), 'failed');
       waits.push(retryAfterMs(status.interruption ?? loss()));
     }
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-    expect(status.interruption).toMatchObject({ refusals: mostRefusals, attempts: mostRefusals });
+    expect(status.interruption).toMatchObject({ resumeRejections: mostRefusals, resumeAttempts: mostRefusals });
   });
 
   it.each(['busy', 'timeout', 'unreachable', 'dormant'] as const)('has not refused it when it is %s', (code) => {
@@ -119,7 +129,7 @@ describe('a run of which nothing is heard', () => {
       'is not silent when it has just gone on',
       [
         [0, runs()],
-        [hour, runs({ interruption: loss({ continuedAt: later(hour) }) })],
+        [hour, runs({ interruption: loss({ lastResumeTime: later(hour) }) })],
       ],
       0,
     ],
@@ -127,15 +137,15 @@ describe('a run of which nothing is heard', () => {
       'is not silent when it has just been told something',
       [
         [0, runs()],
-        [hour, runs({ messages: { told: 1, toldAt: later(hour) } })],
+        [hour, runs({ messages: { lastDelivered: 1, lastDeliveredTime: later(hour) } })],
       ],
       0,
     ],
     [
       'is not silent in another container',
       [
-        [0, runs({ agentRun: 1 })],
-        [hour, runs({ agentRun: 2 })],
+        [0, runs({ agentEpoch: 1 })],
+        [hour, runs({ agentEpoch: 2 })],
       ],
       0,
     ],
@@ -189,33 +199,38 @@ describe('the first message', () => {
     ...{ id: 'c1', executionStatus, reportedStatus: executionStatus, title: undefined, createdAt: undefined, updatedAt: undefined },
     ...{ lastUserMessageId: 'm', metrics: undefined },
   });
-  const now = { agentRun: 1, now: noon };
+  const now = { agentEpoch: 1, now: noon };
 
   it('lets the agent run, also where it still says that it is idle', () => {
     const status = withFirstMessage({}, { run: true }, says('idle'), { created: true, ...now });
-    expect(status).toEqual({ executionStatus: 'running', agentRun: 1, messages: { told: 0, toldAt: noon } });
+    expect(status).toEqual({ executionStatus: 'running', agentEpoch: 1, messages: { lastDelivered: 0, lastDeliveredTime: noon } });
   });
   it('lets nothing run that is only to be kept', () => {
-    expect(withFirstMessage({}, { run: false }, says('idle'), { created: true, ...now })).toEqual({ executionStatus: 'idle', agentRun: 1 });
-    expect(withFirstMessage({}, undefined, says('idle'), { created: true, ...now })).toEqual({ executionStatus: 'idle', agentRun: 1 });
+    expect(withFirstMessage({}, { run: false }, says('idle'), { created: true, ...now })).toEqual({
+      executionStatus: 'idle',
+      agentEpoch: 1,
+    });
+    expect(withFirstMessage({}, undefined, says('idle'), { created: true, ...now })).toEqual({ executionStatus: 'idle', agentEpoch: 1 });
   });
   it('has to be begun with where it was there before, and the agent is idle', () => {
     const there = { created: false, ...now };
-    expect(withFirstMessage({}, { run: true }, says('idle'), there)).toEqual({ messages: { told: 0, toldAt: noon, runPending: true } });
+    expect(withFirstMessage({}, { run: true }, says('idle'), there)).toEqual({
+      messages: { lastDelivered: 0, lastDeliveredTime: noon, runPending: true },
+    });
     expect(withFirstMessage({}, { run: true }, says('finished'), there)).toEqual({});
   });
 });
 
 describe('what is told of a run', () => {
-  const given = loss({ losses: 3, givenUp: 'LostTooOften' });
+  const given = loss({ containerLosses: 3, abandonedReason: 'LostTooOften' });
   it.each<[string, InterruptedRun | undefined, InterruptedRun | undefined, string | undefined]>([
     ['that it was cut', undefined, loss(), 'RunInterrupted'],
-    ['that it was cut again', loss({ continuedAt: noon }), loss({ losses: 2 }), 'RunInterrupted'],
-    ['nothing while it waits', loss(), loss({ attempts: 1 }), undefined],
-    ['that it goes on', loss({ attempts: 1 }), loss({ continuedAt: noon }), 'RunContinued'],
-    ['nothing as long as it does', loss({ continuedAt: noon }), loss({ continuedAt: noon }), undefined],
-    ['nothing when it is over', loss({ continuedAt: noon }), undefined, undefined],
-    ['that it was given up', loss({ losses: 3 }), given, 'RunGivenUp'],
+    ['that it was cut again', loss({ lastResumeTime: noon }), loss({ containerLosses: 2 }), 'RunInterrupted'],
+    ['nothing while it waits', loss(), loss({ resumeAttempts: 1 }), undefined],
+    ['that it goes on', loss({ resumeAttempts: 1 }), loss({ lastResumeTime: noon }), 'RunContinued'],
+    ['nothing as long as it does', loss({ lastResumeTime: noon }), loss({ lastResumeTime: noon }), undefined],
+    ['nothing when it is over', loss({ lastResumeTime: noon }), undefined, undefined],
+    ['that it was given up', loss({ containerLosses: 3 }), given, 'RunGivenUp'],
     ['that only once', given, given, undefined],
   ])('%s', (_sentence, before, after, reason) => {
     const status = (interruption: InterruptedRun | undefined) => (interruption === undefined ? {} : { interruption });

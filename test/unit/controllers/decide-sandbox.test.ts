@@ -15,7 +15,7 @@ import {
   type SandboxWish,
 } from '../../support/builders.ts';
 
-const starting = aSandbox({ status: { conditions: [admitted], startingSince: noon } });
+const starting = aSandbox({ status: { conditions: [admitted], startingSinceTime: noon } });
 const connected = aSandbox({ status: { conditions: [admitted], containerID: 'process://1', podIP: '127.70.0.1' } });
 const paused = aSandbox({ replicas: 0, status: { conditions: [admitted], containerID: 'process://1' } });
 const waitingPod = (sandbox: Sandbox, reason: string, restartCount = 0) =>
@@ -27,8 +27,8 @@ const waitingPod = (sandbox: Sandbox, reason: string, restartCount = 0) =>
 const decide = (observed: Partial<ObservedSandbox>): SandboxStep => {
   const sandbox = observed.sandbox ?? starting;
   const { now = noonMs + 1000 } = observed;
-  const { startingSince } = sandbox.status ?? {};
-  const startingForMs = startingSince === undefined ? 0 : now - Date.parse(startingSince);
+  const { startingSinceTime } = sandbox.status ?? {};
+  const startingForMs = startingSinceTime === undefined ? 0 : now - Date.parse(startingSinceTime);
   const found = { template: aTemplate(), claim: aClaim(sandbox), pod: undefined, startingForMs, replaceInMs: 0 };
   return decideSandbox({ ...found, ...observed, now, sandbox });
 };
@@ -44,7 +44,7 @@ describe('a sandbox that is meant to run', () => {
     ['runs once the agent of this container has answered', { sandbox: connected, pod: aRunningPod(connected) }, { kind: 'running' }],
     [
       'asks again when it was resumed while it was being stopped',
-      { sandbox: aSandbox({ status: { ...connected.status, pausedAt: noon } }), pod: aRunningPod(connected) },
+      { sandbox: aSandbox({ status: { ...connected.status, pauseTime: noon } }), pod: aRunningPod(connected) },
       { kind: 'connect-agent' },
     ],
     [
@@ -96,7 +96,7 @@ const aMinuteOld = (status: Parameters<typeof aPod>[1], more: Parameters<typeof 
   const pod = aPod(ran, status, more);
   return { ...pod, metadata: { ...pod.metadata, creationTimestamp: '2026-03-01T11:59:00Z' } };
 };
-const ran = aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1', startingSince: noon } });
+const ran = aSandbox({ status: { conditions: [admitted], lastContainerID: 'process://1', startingSinceTime: noon } });
 const inUse = aSandbox({
   status: { conditions: [admitted, condition('Ready', 'True', 'Running')], lastContainerID: 'process://1', containerID: 'process://1' },
 });
@@ -105,7 +105,7 @@ const endsAt = (sandbox: Sandbox, deletionTimestamp: string, status: Parameters<
   return { ...pod, metadata: { ...pod.metadata, deletionTimestamp } };
 };
 const refusedWith = (code: string) =>
-  aSandbox({ status: { conditions: [admitted, condition('Ready', 'False', code)], startingSince: noon } });
+  aSandbox({ status: { conditions: [admitted, condition('Ready', 'False', code)], startingSinceTime: noon } });
 const drained = { conditions: [{ type: 'DisruptionTarget', status: 'True', reason: 'EvictionByEvictionAPI' }] };
 const lostNode = {
   phase: 'Running',
@@ -167,7 +167,7 @@ describe('a sandbox that has run', () => {
   const dayLater = noonMs + 24 * 3_600_000;
   /** One that has shown this reason since noon. */
   const showing = (reason: string) =>
-    aSandbox({ status: { ...ran.status, conditions: [admitted, condition('Ready', 'False', reason)], startingSince: noon } });
+    aSandbox({ status: { ...ran.status, conditions: [admitted, condition('Ready', 'False', reason)], startingSinceTime: noon } });
   const unschedulable = { phase: 'Pending', conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable' }] };
   const attaching = {
     phase: 'Pending',
@@ -446,7 +446,7 @@ describe('a sandbox that has failed', () => {
     ['tries again when it is asked for', asked(lost(lived)), 'recover'],
     ['tries again when it was turned off and on', { ...asked(lost(lived), 3) }, 'recover'],
     ['does not when it was turned off', asked(lost(lived, 0), 2), 'stopped'],
-    ['does not for what was asked before', asked(lost({ ...lived, resumeRequestSeen: later(1_000) })), 'stopped'],
+    ['does not for what was asked before', asked(lost({ ...lived, observedResumeRequest: later(1_000) })), 'stopped'],
     ['does not before its slot is given back', asked(lost({ ...lived, replicas: 1 })), 'stopped'],
     ['loses the volume of a start that has come to nothing', lost(), 'delete-claim'],
     ['does not come back from a start that has come to nothing', asked(lost(), 3), 'delete-claim'],

@@ -107,7 +107,7 @@ class Bench {
   }
 
   get told(): number {
-    return this.conversation.status?.messages?.told ?? 0;
+    return this.conversation.status?.messages?.lastDelivered ?? 0;
   }
 }
 
@@ -116,8 +116,8 @@ describe('messages are told', () => {
     const bench = new Bench('a', 'b', 'c');
     expect(await bench.deliver()).toBeUndefined();
     expect(bench.heard).toEqual(['first', 'a', 'b', 'c']);
-    expect(bench.conversation.status?.messages).toMatchObject({ told: 3 });
-    expect(bench.conversation.status?.messages?.sending).toBeUndefined();
+    expect(bench.conversation.status?.messages).toMatchObject({ lastDelivered: 3 });
+    expect(bench.conversation.status?.messages?.inFlight).toBeUndefined();
     await bench.follow(3_000);
     expect(bench.heard).toHaveLength(4);
   });

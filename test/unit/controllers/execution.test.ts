@@ -22,10 +22,10 @@ const agentSays = (executionStatus: ExecutionStatus | undefined): AgentConversat
   metrics: undefined,
 });
 const view = (phase: SandboxView['phase'], reason: string): SandboxView => ({ phase, reason, message: '' });
-const interruptedBy = (reason: string, continuedAt?: string): ConversationStatus => ({
+const interruptedBy = (reason: string, lastResumeTime?: string): ConversationStatus => ({
   executionStatus: 'paused',
-  agentRun: 1,
-  interruption: { reason, time: noon, ...(continuedAt === undefined ? {} : { continuedAt }) },
+  agentEpoch: 1,
+  interruption: { reason, time: noon, ...(lastResumeTime === undefined ? {} : { lastResumeTime }) },
 });
 
 describe('when the sandbox goes away', () => {
@@ -94,10 +94,10 @@ describe('when the sandbox goes away', () => {
     ],
     [
       'what was given up before stays so',
-      { ...interruptedBy('Loss'), executionStatus: 'stuck', interruption: { reason: 'Stalled', time: noon, givenUp: 'Stalled' } },
+      { ...interruptedBy('Loss'), executionStatus: 'stuck', interruption: { reason: 'Stalled', time: noon, abandonedReason: 'Stalled' } },
       view('ERROR', 'CrashLoop'),
       [],
-      { executionStatus: 'stuck', interruption: { reason: 'Stalled', time: noon, givenUp: 'Stalled' } },
+      { executionStatus: 'stuck', interruption: { reason: 'Stalled', time: noon, abandonedReason: 'Stalled' } },
     ],
     [
       'a question is over when its sandbox has failed',
@@ -122,7 +122,8 @@ describe('when the sandbox goes away', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, status, seen, interrupted, expected) => {
-    const stop = interrupted.length === 0 ? {} : { interrupted, lastStop: { reason: 'Quota', agentRuns: 1 } };
+    const stop =
+      interrupted.length === 0 ? {} : { interruptedConversationIDs: interrupted, lastInterruption: { reason: 'Quota', agentEpoch: 1 } };
     expect(withSandboxAway(status, 'c1', aSandbox({ status: stop }), seen, noon)).toMatchObject(expected);
   });
 
@@ -132,7 +133,7 @@ describe('when the sandbox goes away', () => {
 });
 
 describe('when the agent is there', () => {
-  const running: ConversationStatus = { executionStatus: 'running', agentRun: 1 };
+  const running: ConversationStatus = { executionStatus: 'running', agentEpoch: 1 };
   const cases: [
     string,
     ConversationStatus,
@@ -229,71 +230,80 @@ describe('when the agent is there', () => {
     ],
     ['an unknown word is an error that says so', running, undefined, 1, { continueRun: false, execution: 'error' }],
   ];
-  it.each(cases)('%s', (_sentence, status, says, agentRun, { continueRun, execution, interrupted = false }) => {
-    const decision = withAgentState(status, agentSays(says), agentRun, noonMs + 1000);
+  it.each(cases)('%s', (_sentence, status, says, agentEpoch, { continueRun, execution, interrupted = false }) => {
+    const decision = withAgentState(status, agentSays(says), agentEpoch, noonMs + 1000);
     expect(decision.continueRun).toBe(continueRun);
     expect(decision.status.executionStatus).toBe(execution);
     expect(decision.status.interruption !== undefined).toBe(interrupted);
-    expect(decision.status.agentRun).toBe(agentRun);
+    expect(decision.status.agentEpoch).toBe(agentEpoch);
   });
 
   it('does not take a run that was cut for one that goes on, just after its agent has come back', () => {
-    const { status } = withAgentState(interruptedBy('User'), agentSays('running'), 2, noonMs + 1000, { activeSince: noon });
+    const { status } = withAgentState(interruptedBy('User'), agentSays('running'), 2, noonMs + 1000, { activeSinceTime: noon });
     expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
-    expect(withAgentState(status, agentSays('running'), 2, noonMs + 2000, { activeSince: noon }).status).not.toHaveProperty('interruption');
+    expect(withAgentState(status, agentSays('running'), 2, noonMs + 2000, { activeSinceTime: noon }).status).not.toHaveProperty(
+      'interruption',
+    );
   });
 
   it('believes its agent where the clock was ahead when it was told to go on, or came back', () => {
     const continued = { ...interruptedBy('Loss', later(60_000)), executionStatus: 'running' as const };
     expect(withAgentState(continued, agentSays('paused'), 1, noonMs).status.executionStatus).toBe('paused');
     expect(
-      withAgentState(interruptedBy('Quota'), agentSays('running'), 2, noonMs, { activeSince: later(60_000) }).status.executionStatus,
+      withAgentState(interruptedBy('Quota'), agentSays('running'), 2, noonMs, { activeSinceTime: later(60_000) }).status.executionStatus,
     ).toBe('running');
   });
 
   it('remembers that it has told the agent to go on', () => {
     expect(withRunContinued(interruptedBy('Quota'), noon)).toMatchObject({
       executionStatus: 'running',
-      interruption: { continuedAt: noon },
+      interruption: { lastResumeTime: noon },
     });
   });
 });
 
 describe('a run that was given up', () => {
-  const givenUp: ConversationStatus = {
-    ...{ executionStatus: 'error', executionDetail: 'Because.', agentRun: 4 },
-    interruption: { reason: 'Loss', time: noon, losses: 3, givenUp: 'LostTooOften' },
+  const abandonedReason: ConversationStatus = {
+    ...{ executionStatus: 'error', executionDetail: 'Because.', agentEpoch: 4 },
+    interruption: { reason: 'Loss', time: noon, containerLosses: 3, abandonedReason: 'LostTooOften' },
   };
 
   it.each<ExecutionStatus>(['paused', 'error', 'idle'])('stays so, also in another container, as long as its agent is %s', (says) => {
-    const decision = withAgentState(givenUp, agentSays(says), 5, noonMs, {}, true);
-    expect(decision).toMatchObject({ continueRun: false, status: { executionStatus: 'error', executionDetail: 'Because.', agentRun: 5 } });
+    const decision = withAgentState(abandonedReason, agentSays(says), 5, noonMs, {}, true);
+    expect(decision).toMatchObject({
+      continueRun: false,
+      status: { executionStatus: 'error', executionDetail: 'Because.', agentEpoch: 5 },
+    });
   });
 
   it('is one that runs when somebody has got it going', () => {
-    const { status } = withAgentState(givenUp, agentSays('running'), 4, noonMs, { activeSince: noon });
-    expect(status).toEqual({ executionStatus: 'running', agentRun: 4 });
+    const { status } = withAgentState(abandonedReason, agentSays('running'), 4, noonMs, { activeSinceTime: noon });
+    expect(status).toEqual({ executionStatus: 'running', agentEpoch: 4 });
   });
 
   it("is its owner's after a pause by them", () => {
-    const stops = { lastOwnerStop: 4 };
-    expect(withAgentState(givenUp, agentSays('error'), 5, noonMs, stops)).toMatchObject({
+    const stops = { lastUserPauseEpoch: 4 };
+    expect(withAgentState(abandonedReason, agentSays('error'), 5, noonMs, stops)).toMatchObject({
       continueRun: false,
       status: { executionStatus: 'paused', interruption: { reason: 'User' } },
     });
-    expect(withAgentState(givenUp, agentSays('error'), 5, noonMs, stops, true).continueRun).toBe(true);
+    expect(withAgentState(abandonedReason, agentSays('error'), 5, noonMs, stops, true).continueRun).toBe(true);
   });
 
   it('is said of one that was lost once more than it may be', () => {
-    const lost = { ...givenUp, executionStatus: 'paused' as const, interruption: { reason: 'Loss', time: noon, losses: 3 } };
+    const lost = {
+      ...abandonedReason,
+      executionStatus: 'paused' as const,
+      interruption: { reason: 'Loss', time: noon, containerLosses: 3 },
+    };
     const { status, continueRun } = withAgentState(lost, agentSays('error'), 4, noonMs);
     expect(continueRun).toBe(false);
-    expect(status).toMatchObject({ executionStatus: 'error', interruption: { givenUp: 'LostTooOften' } });
+    expect(status).toMatchObject({ executionStatus: 'error', interruption: { abandonedReason: 'LostTooOften' } });
     expect(status.executionDetail).toContain('lost 3 times');
   });
 
   it('is stuck when it was stopped because nothing was heard of it', () => {
-    const stalled = withStall({ executionStatus: 'running', agentRun: 1 }, noon, '45m');
+    const stalled = withStall({ executionStatus: 'running', agentEpoch: 1 }, noon, '45m');
     expect(stalled).toMatchObject({ executionStatus: 'stuck', executionDetail: expect.stringContaining('45m') as string });
     const { status } = withAgentState(stalled, agentSays('paused'), 1, noonMs + 60_000);
     expect(status).toEqual(stalled);
@@ -301,7 +311,7 @@ describe('a run that was given up', () => {
 });
 
 describe('an action that waits for a confirmation', () => {
-  const waiting: ConversationStatus = { executionStatus: 'waiting_for_confirmation', agentRun: 1 };
+  const waiting: ConversationStatus = { executionStatus: 'waiting_for_confirmation', agentEpoch: 1 };
 
   it('is told to be half forgotten after its agent was restarted, and as long as it waits', () => {
     const { status } = withAgentState(waiting, agentSays('waiting_for_confirmation'), 2, noonMs);
@@ -313,62 +323,62 @@ describe('an action that waits for a confirmation', () => {
 });
 
 describe('why a run was cut', () => {
-  const running: ConversationStatus = { executionStatus: 'running', agentRun: 1 };
-  const byOwner = (agentRuns: number) => ({ lastStop: { reason: 'User', agentRuns }, lastOwnerStop: agentRuns });
-  const byQuota = (agentRuns: number) => ({ lastStop: { reason: 'Quota', agentRuns } });
+  const running: ConversationStatus = { executionStatus: 'running', agentEpoch: 1 };
+  const byOwner = (agentEpoch: number) => ({ lastInterruption: { reason: 'User', agentEpoch }, lastUserPauseEpoch: agentEpoch });
+  const byQuota = (agentEpoch: number) => ({ lastInterruption: { reason: 'Quota', agentEpoch } });
 
   it('is the pause by its owner, however soon the sandbox runs again', () => {
-    const sandbox = aSandbox({ status: { interrupted: ['c1'], ...byOwner(1) } });
+    const sandbox = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
     expect(withSandboxAway(running, 'c1', sandbox, view('STARTING', 'WaitingForPod'), noon).interruption).toMatchObject({ reason: 'User' });
     expect(withAgentState(running, agentSays('error'), 2, noonMs, byOwner(1)).continueRun).toBe(false);
   });
 
   it('is a loss where the stop was before the run', () => {
-    expect(withAgentState({ ...running, agentRun: 2 }, agentSays('error'), 3, noonMs, byOwner(1)).continueRun).toBe(true);
+    expect(withAgentState({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, byOwner(1)).continueRun).toBe(true);
   });
 
   it('is the pause by its owner also where the run was lost before, or seen by one who knew only an earlier container', () => {
     expect(withAgentState(running, agentSays('error'), 3, noonMs, byOwner(2)).continueRun).toBe(false);
-    expect(withUnseenLoss({ executionStatus: 'error', agentRun: 3 }, running, noon, byOwner(2)).continueRun).toBe(false);
+    expect(withUnseenLoss({ executionStatus: 'error', agentEpoch: 3 }, running, noon, byOwner(2)).continueRun).toBe(false);
   });
 
   it('is the pause by its owner also where the quota stopped it before or after', () => {
-    const pausedAgain = aSandbox({ status: { interrupted: ['c1'], ...byQuota(2), lastOwnerStop: 2 } });
+    const pausedAgain = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 2 } });
     expect(withSandboxAway(running, 'c1', pausedAgain, view('STARTING', 'WaitingForPod'), noon).interruption?.reason).toBe('User');
-    expect(withAgentState(running, agentSays('paused'), 3, noonMs, { ...byQuota(2), lastOwnerStop: 1 }).continueRun).toBe(false);
-    const waiting = aSandbox({ status: { interrupted: ['c1'], ...byOwner(1) } });
+    expect(withAgentState(running, agentSays('paused'), 3, noonMs, { ...byQuota(2), lastUserPauseEpoch: 1 }).continueRun).toBe(false);
+    const waiting = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
     expect(withSandboxAway(running, 'c1', waiting, view('PAUSED', 'Quota'), noon).interruption?.reason).toBe('User');
   });
 
   it('is the quota where a run nobody had seen began after the pause of its owner', () => {
-    const idle: ConversationStatus = { executionStatus: 'idle', agentRun: 1 };
-    const stopped = aSandbox({ status: { interrupted: ['c1'], ...byQuota(2), lastOwnerStop: 1 } });
+    const idle: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
+    const stopped = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 1 } });
     expect(withSandboxAway(idle, 'c1', stopped, view('PAUSED', 'Quota'), noon).interruption?.reason).toBe('Quota');
   });
 
   it('is known also to those who look only after the agent has come back', () => {
-    const idle: ConversationStatus = { executionStatus: 'idle', agentRun: 1 };
-    const stops = { interrupted: ['c1'], ...byQuota(2) };
+    const idle: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
+    const stops = { interruptedConversationIDs: ['c1'], ...byQuota(2) };
     expect(withAgentState(idle, agentSays('paused'), 3, noonMs, stops)).toMatchObject({
       continueRun: true,
-      status: { executionStatus: 'paused', agentRun: 3, interruption: { reason: 'Quota' } },
+      status: { executionStatus: 'paused', agentEpoch: 3, interruption: { reason: 'Quota' } },
     });
-    expect(withAgentState(idle, agentSays('paused'), 3, noonMs, { ...stops, lastOwnerStop: 2 }).continueRun).toBe(false);
+    expect(withAgentState(idle, agentSays('paused'), 3, noonMs, { ...stops, lastUserPauseEpoch: 2 }).continueRun).toBe(false);
     // Looked at since: it stands because somebody has stopped it in the agent itself.
-    expect(withAgentState({ ...idle, agentRun: 3 }, agentSays('paused'), 3, noonMs, stops).continueRun).toBe(false);
+    expect(withAgentState({ ...idle, agentEpoch: 3 }, agentSays('paused'), 3, noonMs, stops).continueRun).toBe(false);
   });
 
   it('is the pause by its owner also where a loss had been seen before', () => {
-    const lost: ConversationStatus = { executionStatus: 'paused', agentRun: 1, interruption: { reason: 'Loss', time: noon } };
-    expect(withAgentState(lost, agentSays('error'), 2, noonMs, { lastOwnerStop: 1 }).continueRun).toBe(false);
-    const away = withSandboxAway(lost, 'c1', aSandbox({ status: { lastOwnerStop: 1 } }), view('STARTING', 'WaitingForPod'), noon);
+    const lost: ConversationStatus = { executionStatus: 'paused', agentEpoch: 1, interruption: { reason: 'Loss', time: noon } };
+    expect(withAgentState(lost, agentSays('error'), 2, noonMs, { lastUserPauseEpoch: 1 }).continueRun).toBe(false);
+    const away = withSandboxAway(lost, 'c1', aSandbox({ status: { lastUserPauseEpoch: 1 } }), view('STARTING', 'WaitingForPod'), noon);
     expect(away.interruption?.reason).toBe('User');
   });
 
   it('is a disruption where its pod was taken away, and is not counted however often that is', () => {
     let status: ConversationStatus = running;
     for (let drains = 1; drains <= 5; drains++) {
-      const drained = { lastDisruption: drains };
+      const drained = { lastDisruptionEpoch: drains };
       const away = withSandboxAway(status, 'c1', aSandbox({ status: drained }), view('STARTING', 'PodEvicted'), later(drains * 60_000));
       expect(away).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Disruption' } });
       const { continueRun, status: back } = withAgentState(
@@ -379,23 +389,25 @@ describe('why a run was cut', () => {
         drained,
       );
       expect(continueRun).toBe(true);
-      status = withRunContinued({ ...back, agentRun: drains + 1 }, later(drains * 60_000 + 20_000));
+      status = withRunContinued({ ...back, agentEpoch: drains + 1 }, later(drains * 60_000 + 20_000));
     }
-    expect(status.interruption).not.toHaveProperty('losses');
+    expect(status.interruption).not.toHaveProperty('containerLosses');
   });
 
   it('is a loss where its container was lost after an earlier disruption, and its owner where they paused it since', () => {
     expect(
-      withAgentState({ ...running, agentRun: 2 }, agentSays('error'), 3, noonMs, { lastDisruption: 1 }).status.interruption,
+      withAgentState({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, { lastDisruptionEpoch: 1 }).status.interruption,
     ).toMatchObject({
       reason: 'Loss',
-      losses: 1,
+      containerLosses: 1,
     });
-    expect(withAgentState(running, agentSays('error'), 3, noonMs, { lastDisruption: 2, lastOwnerStop: 2 }).continueRun).toBe(false);
+    expect(withAgentState(running, agentSays('error'), 3, noonMs, { lastDisruptionEpoch: 2, lastUserPauseEpoch: 2 }).continueRun).toBe(
+      false,
+    );
   });
 
   it('is another loss when it had been continued already', () => {
-    const continued = { ...running, interruption: { reason: 'Loss', time: noon, continuedAt: noon } };
+    const continued = { ...running, interruption: { reason: 'Loss', time: noon, lastResumeTime: noon } };
     expect(withAgentState(continued, agentSays('error'), 2, noonMs + 60_000)).toMatchObject({
       continueRun: true,
       status: { interruption: { reason: 'Loss', time: later(60_000) } },
@@ -405,48 +417,70 @@ describe('why a run was cut', () => {
   });
 
   const orders: [string, Partial<InterruptedRun>, number, Stops, Partial<InterruptedRun>][] = [
-    ['is another loss when the answer to the order to go on was lost', { attempts: 1 }, 2, {}, { losses: 2 }],
-    ['is another loss when one of several orders was not answered', { attempts: 3, refusals: 2 }, 2, {}, { losses: 2 }],
-    ['is the same loss in the container that was told to go on', { attempts: 1 }, 1, {}, { losses: 1, attempts: 1 }],
-    ['is the same loss when nobody was told to go on', {}, 2, {}, { losses: 1 }],
-    ['is the same loss when every order was refused', { attempts: 2, refusals: 2 }, 2, {}, { losses: 1, attempts: 2 }],
+    ['is another loss when the answer to the order to go on was lost', { resumeAttempts: 1 }, 2, {}, { containerLosses: 2 }],
+    [
+      'is another loss when one of several orders was not answered',
+      { resumeAttempts: 3, resumeRejections: 2 },
+      2,
+      {},
+      { containerLosses: 2 },
+    ],
+    ['is the same loss in the container that was told to go on', { resumeAttempts: 1 }, 1, {}, { containerLosses: 1, resumeAttempts: 1 }],
+    ['is the same loss when nobody was told to go on', {}, 2, {}, { containerLosses: 1 }],
+    [
+      'is the same loss when every order was refused',
+      { resumeAttempts: 2, resumeRejections: 2 },
+      2,
+      {},
+      { containerLosses: 1, resumeAttempts: 2 },
+    ],
     [
       'is a disruption when the pod was taken away after the order',
-      { attempts: 1 },
+      { resumeAttempts: 1 },
       2,
-      { lastDisruption: 1 },
-      { reason: 'Disruption', losses: 1 },
+      { lastDisruptionEpoch: 1 },
+      { reason: 'Disruption', containerLosses: 1 },
     ],
-    ['is the pause by its owner when they paused it after the order', { attempts: 1 }, 2, { lastOwnerStop: 1 }, { reason: 'User' }],
-    ['is the same pause by its owner when they had asked for the order', { attempts: 1, reason: 'User' }, 2, {}, { reason: 'User' }],
+    [
+      'is the pause by its owner when they paused it after the order',
+      { resumeAttempts: 1 },
+      2,
+      { lastUserPauseEpoch: 1 },
+      { reason: 'User' },
+    ],
+    ['is the same pause by its owner when they had asked for the order', { resumeAttempts: 1, reason: 'User' }, 2, {}, { reason: 'User' }],
   ];
-  it.each(orders)('%s', (_sentence, more, agentRun, stops, expected) => {
+  it.each(orders)('%s', (_sentence, more, agentEpoch, stops, expected) => {
     const told: ConversationStatus = {
-      ...{ executionStatus: 'paused', agentRun: 1 },
-      interruption: { reason: 'Loss', time: noon, losses: 1, ...more },
+      ...{ executionStatus: 'paused', agentEpoch: 1 },
+      interruption: { reason: 'Loss', time: noon, containerLosses: 1, ...more },
     };
-    const { status } = withAgentState(told, agentSays('error'), agentRun, noonMs + 60_000, stops);
+    const { status } = withAgentState(told, agentSays('error'), agentEpoch, noonMs + 60_000, stops);
     expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Loss', ...expected } });
   });
 
   it('counts also where the order had reached the container that runs, and is old where it was stopped since', () => {
-    const told = { executionStatus: 'paused' as const, agentRun: 1, interruption: { reason: 'Loss', time: noon, losses: 1, attempts: 1 } };
+    const told = {
+      executionStatus: 'paused' as const,
+      agentEpoch: 1,
+      interruption: { reason: 'Loss', time: noon, containerLosses: 1, resumeAttempts: 1 },
+    };
     const now = later(60_000);
     expect(withAgentState(told, agentSays('running'), 2, noonMs + 60_000).status).toMatchObject({
       executionStatus: 'running',
-      interruption: { losses: 2, continuedAt: now },
+      interruption: { containerLosses: 2, lastResumeTime: now },
     });
-    expect(withAgentState(told, agentSays('running'), 2, noonMs + 60_000, { ...byQuota(1), activeSince: now }).status).toMatchObject({
+    expect(withAgentState(told, agentSays('running'), 2, noonMs + 60_000, { ...byQuota(1), activeSinceTime: now }).status).toMatchObject({
       executionStatus: 'paused',
-      interruption: { reason: 'Quota', losses: 1 },
+      interruption: { reason: 'Quota', containerLosses: 1 },
     });
   });
 
   it('is given up where the answer to every order was lost, and the container each time', () => {
     let status: ConversationStatus = running;
     let orders = 0;
-    for (let agentRun = 2; agentRun < 10; agentRun++) {
-      const decision = withAgentState(status, agentSays('error'), agentRun, noonMs + agentRun * 60_000);
+    for (let agentEpoch = 2; agentEpoch < 10; agentEpoch++) {
+      const decision = withAgentState(status, agentSays('error'), agentEpoch, noonMs + agentEpoch * 60_000);
       if (!decision.continueRun) break;
       status = withAttempt(decision.status);
       orders++;
@@ -455,8 +489,8 @@ describe('why a run was cut', () => {
   });
 
   it('is a loss too when nobody had seen the run begin', () => {
-    const before: ConversationStatus = { executionStatus: 'idle', agentRun: 1 };
-    const now: ConversationStatus = { executionStatus: 'error', agentRun: 2 };
+    const before: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
+    const now: ConversationStatus = { executionStatus: 'error', agentEpoch: 2 };
     expect(withUnseenLoss(now, before, noon, {})).toMatchObject({ continueRun: true, status: { executionStatus: 'paused' } });
     expect(withUnseenLoss(now, before, noon, byOwner(1)).continueRun).toBe(false);
   });

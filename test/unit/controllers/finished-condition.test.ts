@@ -27,7 +27,7 @@ describe('a conversation', () => {
     ['that is stuck is over', ready({ executionStatus: 'stuck' }), FinishedReason.stuck],
     [
       'whose agent has yet to begin with a message is not over',
-      ready({ executionStatus: 'error', messages: { told: 1, runPending: true } }),
+      ready({ executionStatus: 'error', messages: { lastDelivered: 1, runPending: true } }),
       undefined,
     ],
     [
@@ -42,7 +42,7 @@ describe('a conversation', () => {
   it('that is finished is not over when a message waits for its agent, unless its sandbox is gone', () => {
     const spec = { messages: [message] };
     expect(reasonOf(ready({ executionStatus: 'finished' }), spec)).toBeUndefined();
-    expect(reasonOf(ready({ executionStatus: 'finished', messages: { told: 1 } }), spec)).toBe(FinishedReason.finished);
+    expect(reasonOf(ready({ executionStatus: 'finished', messages: { lastDelivered: 1 } }), spec)).toBe(FinishedReason.finished);
     expect(reasonOf(ready({ executionStatus: 'finished', sandboxStatus: 'MISSING' }), spec)).toBe(FinishedReason.sandboxGone);
   });
 });

@@ -33,13 +33,13 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   const sandbox = aSandbox({
     status: {
       conditions: [admitted, condition('Ready', 'True', 'Running')],
-      ...{ observedGeneration: 1, replicas: 1, masterKeyId: keys.currentKeyId, agentRuns: 1, podIP: '127.70.0.1' },
-      ...{ containerID: 'process://1', activeSince: later(-60_000) },
+      ...{ observedGeneration: 1, replicas: 1, masterKeyId: keys.currentKeyId, agentEpoch: 1, podIP: '127.70.0.1' },
+      ...{ containerID: 'process://1', activeSinceTime: later(-60_000) },
     },
   });
   const status: ConversationStatus = {
     start: { status: 'READY', transitions: [{ status: 'READY', time: later(-60_000) }] },
-    ...{ executionStatus: 'running', agentRun: 1, sandboxName: 'sbx-1', sandboxUID: sandbox.metadata.uid, sandboxStatus: 'RUNNING' },
+    ...{ executionStatus: 'running', agentEpoch: 1, sandboxName: 'sbx-1', sandboxUID: sandbox.metadata.uid, sandboxStatus: 'RUNNING' },
     ...known,
   };
   client.put(conversations, aConversation({ name, status, spec: { messages } }));
@@ -65,7 +65,7 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
       stores.sandboxes.set({
         ...sandbox,
         metadata: { ...sandbox.metadata, resourceVersion: '2' },
-        status: { ...sandbox.status, agentRuns: 2 },
+        status: { ...sandbox.status, agentEpoch: 2 },
       }),
     close: () => agent.close(),
     /** Reconciles as often as it asks for, for so long. */
@@ -135,7 +135,10 @@ describe('a run whose agent answers nonsense', () => {
 describe('a run that a message straight to the agent has begun, and that failed before a controller looked', () => {
   it.each<[string, ConversationStatus]>([
     ['after a pause by its owner', { executionStatus: 'paused', interruption: { reason: 'User', time: later(-60_000) } }],
-    ['after it was stuck', { executionStatus: 'stuck', interruption: { reason: 'Stalled', time: later(-60_000), givenUp: 'Stalled' } }],
+    [
+      'after it was stuck',
+      { executionStatus: 'stuck', interruption: { reason: 'Stalled', time: later(-60_000), abandonedReason: 'Stalled' } },
+    ],
   ])('is in error, with its reason, %s', async (_when, known) => {
     const { agent, pass, close } = followed([], { ...known, lastActivityTime: later(-50_000) });
     agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
@@ -182,26 +185,30 @@ describe('a run that shows an error without a cause', () => {
     };
     expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
     exchange();
-    const again = { agentRun: 2, executionStatus: 'running', interruption: { reason: 'Loss', continuedAt: expect.any(String) as string } };
+    const again = {
+      agentEpoch: 2,
+      executionStatus: 'running',
+      interruption: { reason: 'Loss', lastResumeTime: expect.any(String) as string },
+    };
     expect(await pass(2_000)).toMatchObject(again);
     expect(told).toBe(1);
     await close();
   });
 
   it('is a loss in a row with those before, however long no cache shows that its container is another', async () => {
-    const interruption = { reason: 'Loss', time: later(-60_000), losses: 1, continuedAt: later(-30_000) };
+    const interruption = { reason: 'Loss', time: later(-60_000), containerLosses: 1, lastResumeTime: later(-30_000) };
     const { agent, pass, exchange, exchangeUnseen, close } = followed([], { interruption });
     errorAlone(agent);
     agent.run = () => Promise.resolve();
     exchangeUnseen();
-    expect(await pass(60_000)).toMatchObject({ executionStatus: 'running', agentRun: 1 });
+    expect(await pass(60_000)).toMatchObject({ executionStatus: 'running', agentEpoch: 1 });
     exchange();
-    expect(await pass(2_000)).toMatchObject({ agentRun: 2, executionStatus: 'running', interruption: { losses: 2 } });
+    expect(await pass(2_000)).toMatchObject({ agentEpoch: 2, executionStatus: 'running', interruption: { containerLosses: 2 } });
     await close();
   });
 
   it('was lost too often, and its agent is asked once whether it had ended by itself before that', async () => {
-    const interruption = { reason: 'Loss', time: later(-60_000), losses: 2, continuedAt: later(-30_000) };
+    const interruption = { reason: 'Loss', time: later(-60_000), containerLosses: 2, lastResumeTime: later(-30_000) };
     const { agent, pass, exchange, close } = followed([], { interruption });
     let asked = 0;
     agent.conversation = () => Promise.resolve({ ...state('error'), updatedAt: later(-10_000) });
@@ -210,8 +217,8 @@ describe('a run that shows an error without a cause', () => {
       return Promise.resolve(undefined);
     };
     exchange();
-    const givenUp = { executionStatus: 'error', interruption: { losses: 3, givenUp: 'LostTooOften' } };
-    expect(await pass(600_000)).toMatchObject(givenUp);
+    const abandonedReason = { executionStatus: 'error', interruption: { containerLosses: 3, abandonedReason: 'LostTooOften' } };
+    expect(await pass(600_000)).toMatchObject(abandonedReason);
     expect(asked).toBe(1);
     await close();
   });
@@ -229,7 +236,7 @@ describe('a run that shows an error without a cause', () => {
 });
 
 describe('a run that failed by itself before its container was lost once too often', () => {
-  const interruption = { reason: 'Loss', time: later(-60_000), losses: 2, continuedAt: later(-30_000) };
+  const interruption = { reason: 'Loss', time: later(-60_000), containerLosses: 2, lastResumeTime: later(-30_000) };
 
   it('is in error with its own reason, and not given up for the loss', async () => {
     const { agent, pass, exchange, close } = followed([], { interruption });
@@ -237,7 +244,7 @@ describe('a run that failed by itself before its container was lost once too oft
     agent.lastError = () => Promise.resolve({ timestamp: later(-10_000), code: 'Broken', detail: 'It broke.' });
     exchange();
     const failed = await pass(60_000);
-    expect(failed).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.', agentRun: 2 });
+    expect(failed).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.', agentEpoch: 2 });
     expect(failed).not.toHaveProperty('interruption');
     await close();
   });

@@ -92,7 +92,7 @@ const info = fc.record(
 /** As it comes over the wire: of halves of pairs JSON keeps the escapes. */
 const received = (body: unknown): unknown => JSON.parse(JSON.stringify(body));
 
-const earlier: ConversationStatus = { start: { status: 'READY', transitions: [] }, executionStatus: 'running', agentRun: 1 };
+const earlier: ConversationStatus = { start: { status: 'READY', transitions: [] }, executionStatus: 'running', agentEpoch: 1 };
 
 it('whatever an agent says of a conversation, its status can be stored, or it has said nothing', () => {
   let read = 0;

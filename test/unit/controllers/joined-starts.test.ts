@@ -46,8 +46,8 @@ function besideHanging(count: number) {
           ...{ name, owner },
           status: {
             conditions: [admitted, condition('Ready', 'True', 'Running')],
-            ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, podIP, agentPort: 8000, agentRuns: 1 },
-            ...{ containerID: 'process://1', lastContainerID: 'process://1', activeSince: noon },
+            ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, podIP, agentPort: 8000, agentEpoch: 1 },
+            ...{ containerID: 'process://1', lastContainerID: 'process://1', activeSinceTime: noon },
           },
         }),
       ),

@@ -119,31 +119,34 @@ describe('what the agent has stored', () => {
 
 describe('the status after a message', () => {
   it('shows the agent running as soon as it has been told', () => {
-    const status = withTold({ executionStatus: 'finished', agentRun: 1 }, aMessage(3, 'x'), { started: true, now: noon });
-    expect(status).toEqual({ executionStatus: 'running', agentRun: 1, messages: { told: 3, toldAt: noon } });
-    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs + 1_000 }).executionStatus).toBe('running');
-    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs + 2_000 }).executionStatus).toBe('finished');
-    expect(sinceMessage(agentSays('waiting_for_confirmation'), status, { agentRun: 1, nowMs: noonMs }).executionStatus).toBe(
+    const status = withTold({ executionStatus: 'finished', agentEpoch: 1 }, aMessage(3, 'x'), { started: true, now: noon });
+    expect(status).toEqual({ executionStatus: 'running', agentEpoch: 1, messages: { lastDelivered: 3, lastDeliveredTime: noon } });
+    expect(sinceMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 1_000 }).executionStatus).toBe('running');
+    expect(sinceMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 2_000 }).executionStatus).toBe('finished');
+    expect(sinceMessage(agentSays('waiting_for_confirmation'), status, { agentEpoch: 1, nowMs: noonMs }).executionStatus).toBe(
       'waiting_for_confirmation',
     );
-    expect(sinceMessage(agentSays('idle'), status, { agentRun: 2, nowMs: noonMs + 1_000 }).executionStatus).toBe('idle');
-    expect(sinceMessage(agentSays('finished'), status, { agentRun: 1, nowMs: noonMs - 3_600_000 }).executionStatus).toBe('finished');
+    expect(sinceMessage(agentSays('idle'), status, { agentEpoch: 2, nowMs: noonMs + 1_000 }).executionStatus).toBe('idle');
+    expect(sinceMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs - 3_600_000 }).executionStatus).toBe('finished');
   });
 
   it('takes a run that was cut for one that goes on', () => {
     const cut: ConversationStatus = { executionStatus: 'paused', interruption: { reason: 'User', time: noon } };
-    expect(withTold(cut, aMessage(1, 'x'), { started: true, now: later(5) }).interruption).toMatchObject({ continuedAt: later(5) });
-    expect(withTold(cut, aMessage(1, 'x', false), { started: false, now: later(5) })).toEqual({ ...cut, messages: { told: 1 } });
+    expect(withTold(cut, aMessage(1, 'x'), { started: true, now: later(5) }).interruption).toMatchObject({ lastResumeTime: later(5) });
+    expect(withTold(cut, aMessage(1, 'x', false), { started: false, now: later(5) })).toEqual({ ...cut, messages: { lastDelivered: 1 } });
   });
 
   it('remembers a run that has yet to begin, also when another message comes that starts none', () => {
     const waiting = withTold({}, aMessage(1, 'x'), { started: false, now: noon });
-    expect(waiting.messages).toEqual({ told: 1, runPending: true, toldAt: noon });
+    expect(waiting.messages).toEqual({ lastDelivered: 1, runPending: true, lastDeliveredTime: noon });
     expect(withTold(waiting, aMessage(2, 'y', false), { started: false, now: later(1) }).messages).toMatchObject({
-      told: 2,
+      lastDelivered: 2,
       runPending: true,
     });
-    expect(withTold(waiting, aMessage(2, 'y'), { started: true, now: later(1) }).messages).toEqual({ told: 2, toldAt: later(1) });
+    expect(withTold(waiting, aMessage(2, 'y'), { started: true, now: later(1) }).messages).toEqual({
+      lastDelivered: 2,
+      lastDeliveredTime: later(1),
+    });
   });
 
   it.each<[ExecutionStatus, number, 'run' | 'later' | 'none']>([
@@ -169,17 +172,17 @@ describe('the status after a message', () => {
   ])('a run that an agent had no room for begins later: one that %s', (_, was, says, expected) => {
     const status = withTold({}, aMessage(1, 'x'), { started: false, now: noon, was });
     expect(runOf(status, agentSays(says), noonMs + 60_000)).toBe(expected);
-    expect(withoutRunPending(status).messages).toEqual({ told: 1, toldAt: noon });
+    expect(withoutRunPending(status).messages).toEqual({ lastDelivered: 1, lastDeliveredTime: noon });
     // The next message says anew what it was.
     const next = withTold(status, aMessage(2, 'y'), { started: false, now: noon, was: 'idle' });
-    expect(next.messages).toEqual({ told: 2, toldAt: noon, runPending: true });
+    expect(next.messages).toEqual({ lastDelivered: 2, lastDeliveredTime: noon, runPending: true });
   });
 
   it('keeps the mark of one message until it is known what became of it', () => {
-    const marked = withSending({ messages: { told: 4 } }, sending({ number: 5 }));
-    expect(marked.messages).toEqual({ told: 4, sending: sending({ number: 5 }) });
-    expect(withNothingSent(marked).messages).toEqual({ told: 4 });
-    expect(withRefused(marked, aMessage(5, 'x')).messages).toEqual({ told: 5 });
-    expect(withTold(marked, aMessage(5, 'x', false), { started: false, now: noon }).messages).toEqual({ told: 5 });
+    const marked = withSending({ messages: { lastDelivered: 4 } }, sending({ number: 5 }));
+    expect(marked.messages).toEqual({ lastDelivered: 4, inFlight: sending({ number: 5 }) });
+    expect(withNothingSent(marked).messages).toEqual({ lastDelivered: 4 });
+    expect(withRefused(marked, aMessage(5, 'x')).messages).toEqual({ lastDelivered: 5 });
+    expect(withTold(marked, aMessage(5, 'x', false), { started: false, now: noon }).messages).toEqual({ lastDelivered: 5 });
   });
 });

@@ -86,10 +86,10 @@ describe('whether something was just said to the agent', () => {
   const cases: [string, ConversationStatus, boolean][] = [
     ['the start has just ended', ready(noon), true],
     ['the start has ended long ago', ready('2020-01-01T00:00:00Z'), false],
-    ['a message has just been told', { messages: { told: 1, toldAt: noon } }, true],
-    ['a run was just continued', { executionStatus: 'running', interruption: { reason: 'Loss', time: noon, continuedAt: noon } }, true],
+    ['a message has just been told', { messages: { lastDelivered: 1, lastDeliveredTime: noon } }, true],
+    ['a run was just continued', { executionStatus: 'running', interruption: { reason: 'Loss', time: noon, lastResumeTime: noon } }, true],
     ['a run was just cut', { executionStatus: 'paused', interruption: { reason: 'Loss', time: noon } }, false],
-    ['somebody else has a clock that is ahead', { messages: { told: 1, toldAt: '2099-01-01T00:00:00Z' } }, false],
+    ['somebody else has a clock that is ahead', { messages: { lastDelivered: 1, lastDeliveredTime: '2099-01-01T00:00:00Z' } }, false],
     ['nothing is known', {}, false],
   ];
   it.each(cases)('%s', (_, status, expected) => {

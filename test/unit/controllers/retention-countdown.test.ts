@@ -35,7 +35,7 @@ const paused = (reason: string, at: number, more: SandboxWish = {}): Sandbox =>
     ...more,
     status: {
       conditions: [{ ...condition('Admitted', 'False', reason, later(at)), observedGeneration: 1 }],
-      pausedAt: later(at),
+      pauseTime: later(at),
       replicas: 0,
       ...more.status,
     },
@@ -65,13 +65,13 @@ describe('a conversation that is over', () => {
 
   it('is kept from when its sandbox was paused while it waited for room', () => {
     const waiting = condition('Admitted', 'False', 'WaitingForQuota', later(0));
-    const sandbox = aSandbox({ replicas: 0, status: { conditions: [waiting], pausedAt: later(3 * hourMs), replicas: 0 } });
+    const sandbox = aSandbox({ replicas: 0, status: { conditions: [waiting], pauseTime: later(3 * hourMs), replicas: 0 } });
     expect(of(over(), { finished: '24h' }, sandbox)).toEqual(['Finished', 3 * hourMs, 24 * hourMs]);
   });
 
   it('is kept from when it was last used, also where nobody saw it work', () => {
     expect(of(over({ status: { lastActivityTime: later(hourMs) } }), { finished: '24h' })).toEqual(['Finished', hourMs, 24 * hourMs]);
-    expect(of(over({ status: { messages: { told: 1, toldAt: later(hourMs) } } }), { finished: '24h' })).toEqual([
+    expect(of(over({ status: { messages: { lastDelivered: 1, lastDeliveredTime: later(hourMs) } } }), { finished: '24h' })).toEqual([
       'Finished',
       hourMs,
       24 * hourMs,
@@ -85,7 +85,7 @@ describe('a conversation that is over', () => {
     const asked = (at: number, sandbox = paused('Idle', 0)) => ({
       ...sandbox,
       metadata: { ...sandbox.metadata, annotations: { 'conversation-operator.dev/resume-requested-at': later(at) } },
-      status: { ...sandbox.status, resumeRequestSeen: later(at) },
+      status: { ...sandbox.status, observedResumeRequest: later(at) },
     });
     expect(of(over(), { finished: '24h' }, asked(hourMs))).toEqual(['Finished', hourMs, 24 * hourMs]);
     expect(of(over(), { finished: '24h' }, asked(101 * hourMs))).toEqual(['Finished', 0, 24 * hourMs]);
@@ -186,7 +186,11 @@ describe('a sandbox', () => {
     ['in which a start is under way', paused('Idle', 0), [cachedConversation(aConversation())]],
     ['whose agent gets a message when it is back', paused('Idle', 0), [over({ spec: { messages: [message] } })]],
     ['that a quota has paused in the middle of a run', paused('Quota', 0), [over({ status: cut })]],
-    ['whose runs a quota has cut, which nobody has looked at since', paused('Quota', 0, { status: { interrupted: ['x'] } }), []],
+    [
+      'whose runs a quota has cut, which nobody has looked at since',
+      paused('Quota', 0, { status: { interruptedConversationIDs: ['x'] } }),
+      [],
+    ],
     ['whose agent got a message in the moment of its pause', paused('Idle', 0), [over({ status: { executionStatus: 'running' } })]],
     ['that is being deleted', paused('Idle', 0, { deleting: true }), []],
   ])('%s is kept', (_name, sandbox, conversations) => {

@@ -271,7 +271,7 @@ it('never deletes a conversation that is active, or was within its time, whateve
             break;
           case 'finish':
             if (finishedReasonOf(present) === undefined) activeMs = objects.trueNowMs;
-            await objects.becomes({ ...over, messages: { told: messages, toldAt: new Date(activeMs).toISOString() } });
+            await objects.becomes({ ...over, messages: { lastDelivered: messages, lastDeliveredTime: new Date(activeMs).toISOString() } });
             break;
           case 'message':
             messages += 1;
@@ -279,7 +279,7 @@ it('never deletes a conversation that is active, or was within its time, whateve
             activeMs = objects.trueNowMs;
             break;
           case 'deliver':
-            await objects.becomes({ executionStatus: 'running', messages: { told: messages } });
+            await objects.becomes({ executionStatus: 'running', messages: { lastDelivered: messages } });
             activeMs = objects.trueNowMs;
             break;
           case 'pause':

@@ -6,8 +6,8 @@ import { SandboxScene, sceneKeys } from '../../support/sandbox-scene.ts';
 
 const lived: NonNullable<Sandbox['status']> = {
   conditions: [admitted, condition('Ready', 'False', 'WaitingForAgent')],
-  ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentKind: 'openhands', agentRuns: 1 },
-  ...{ lastContainerID: 'process://1', startingSince: noon },
+  ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentKind: 'openhands', agentEpoch: 1 },
+  ...{ lastContainerID: 'process://1', startingSinceTime: noon },
 };
 const crashes = (pod: Pod): Pod => ({
   ...pod,

@@ -5,7 +5,7 @@ import { aSandbox, later, noon } from '../../support/builders.ts';
 const inContainer = (containerID: string): SandboxProgress => ({ ...runningProgress, containerID });
 const paused: SandboxProgress = { ready: false, reason: 'User', message: 'Paused by its owner.', wanted: false };
 const waiting: SandboxProgress = { ready: false, reason: 'WaitingForPod', message: 'Waiting for its pod.', wanted: true };
-const ran: SandboxState = { observedGeneration: 1, lastContainerID: 'a', agentRuns: 1 };
+const ran: SandboxState = { observedGeneration: 1, lastContainerID: 'a', agentEpoch: 1 };
 
 const statusOf = (
   status: SandboxState,
@@ -23,36 +23,44 @@ describe("the runs of a sandbox's agent", () => {
     ['stay the same in the same container', ran, inContainer('a'), 1],
     ['stay the same while its pod is gone', ran, waiting, 1],
     ['become one more in another container', ran, inContainer('b'), 2],
-    ['become one more when a pause ends before its container did', { ...ran, pausedAt: later(-1000) }, inContainer('a'), 2],
+    ['become one more when a pause ends before its container did', { ...ran, pauseTime: later(-1000) }, inContainer('a'), 2],
   ])('%s', (_sentence, before, progress, expected) => {
-    expect(statusOf(before, progress).agentRuns).toBe(expected);
+    expect(statusOf(before, progress).agentEpoch).toBe(expected);
   });
 });
 
 describe('the last pause by its owner', () => {
   it('is in the run that it was paused in', () => {
     expect(statusOf(ran, paused, { replicas: 0, generation: 2 })).toMatchObject({
-      lastOwnerStop: 1,
-      lastStop: { reason: 'User', agentRuns: 1 },
+      lastUserPauseEpoch: 1,
+      lastInterruption: { reason: 'User', agentEpoch: 1 },
     });
   });
 
   it('is known from the generation where nobody looked until it was over', () => {
-    expect(statusOf(ran, waiting, { generation: 3 }).lastOwnerStop).toBe(1);
-    expect(statusOf(ran, inContainer('a'), { generation: 3 })).toMatchObject({ lastOwnerStop: 1, agentRuns: 2 });
+    expect(statusOf(ran, waiting, { generation: 3 }).lastUserPauseEpoch).toBe(1);
+    expect(statusOf(ran, inContainer('a'), { generation: 3 })).toMatchObject({ lastUserPauseEpoch: 1, agentEpoch: 2 });
   });
 
   it('is a stop like any other before the sandbox is RUNNING again', () => {
     const stopping: SandboxProgress = { ...inContainer('a'), ready: false, reason: 'WaitingForAgent', wanted: false };
-    expect(statusOf({ ...ran, interrupted: ['c1'] }, stopping, { generation: 3 })).toMatchObject({
-      ...{ lastOwnerStop: 1, lastStop: { reason: 'User', agentRuns: 1 }, pausedAt: noon, agentRuns: 1, observedGeneration: 3 },
+    expect(statusOf({ ...ran, interruptedConversationIDs: ['c1'] }, stopping, { generation: 3 })).toMatchObject({
+      ...{
+        lastUserPauseEpoch: 1,
+        lastInterruption: { reason: 'User', agentEpoch: 1 },
+        pauseTime: noon,
+        agentEpoch: 1,
+        observedGeneration: 3,
+      },
     });
-    expect(statusOf({ ...ran, interrupted: ['c1'] }, stopping, { generation: 3 }).interrupted).toBeUndefined();
+    expect(
+      statusOf({ ...ran, interruptedConversationIDs: ['c1'] }, stopping, { generation: 3 }).interruptedConversationIDs,
+    ).toBeUndefined();
   });
 
   it('is none where the sandbox was resumed only, or is new', () => {
-    expect(statusOf(ran, waiting, { generation: 2 }).lastOwnerStop).toBeUndefined();
-    expect(statusOf({}, waiting, { generation: 3 }).lastOwnerStop).toBeUndefined();
+    expect(statusOf(ran, waiting, { generation: 2 }).lastUserPauseEpoch).toBeUndefined();
+    expect(statusOf({}, waiting, { generation: 3 }).lastUserPauseEpoch).toBeUndefined();
   });
 });
 
@@ -66,46 +74,48 @@ describe('a stop before the agent has ever answered', () => {
     ['while it waits for room', { ...paused, reason: 'WaitingForQuota' }, {}],
   ])('%s is no reason for a run that is lost later', (_sentence, progress, wish) => {
     const status = statusOf(never, progress, wish);
-    expect(status).not.toHaveProperty('lastStop');
-    expect(status).not.toHaveProperty('lastOwnerStop');
+    expect(status).not.toHaveProperty('lastInterruption');
+    expect(status).not.toHaveProperty('lastUserPauseEpoch');
   });
 });
 
 it('remembers in which of its runs the agent was last lost with its pod', () => {
   const lost = { ...waiting, reason: 'PodEvicted', isDisrupted: true };
-  expect(statusOf(ran, lost).lastDisruption).toBe(1);
-  expect(statusOf({ ...ran, agentRuns: 3, lastDisruption: 1 }, waiting).lastDisruption).toBe(1);
-  expect(statusOf(ran, waiting)).not.toHaveProperty('lastDisruption');
+  expect(statusOf(ran, lost).lastDisruptionEpoch).toBe(1);
+  expect(statusOf({ ...ran, agentEpoch: 3, lastDisruptionEpoch: 1 }, waiting).lastDisruptionEpoch).toBe(1);
+  expect(statusOf(ran, waiting)).not.toHaveProperty('lastDisruptionEpoch');
 });
 
 describe('the runs that a stop has cut', () => {
   it('are known until the next stop', () => {
-    const cut: SandboxState = { ...ran, interrupted: ['c1'], pausedAt: noon };
-    expect(statusOf(cut, inContainer('b')).interrupted).toEqual(['c1']);
-    expect(statusOf(cut, paused, { replicas: 0 }).interrupted).toEqual(['c1']);
-    const { pausedAt: _pausedAt, ...resumed } = cut;
-    expect(statusOf(resumed, paused, { replicas: 0 }).interrupted).toBeUndefined();
+    const cut: SandboxState = { ...ran, interruptedConversationIDs: ['c1'], pauseTime: noon };
+    expect(statusOf(cut, inContainer('b')).interruptedConversationIDs).toEqual(['c1']);
+    expect(statusOf(cut, paused, { replicas: 0 }).interruptedConversationIDs).toEqual(['c1']);
+    const { pauseTime: _pausedAt, ...resumed } = cut;
+    expect(statusOf(resumed, paused, { replicas: 0 }).interruptedConversationIDs).toBeUndefined();
   });
 
   it('stay known over another stop before the agent has run again', () => {
-    const { pausedAt: _pausedAt, ...resumed } = statusOf(
-      { ...ran, interrupted: ['c1'], pausedAt: noon, lastStop: { reason: 'User', agentRuns: 1 } },
+    const { pauseTime: _pausedAt, ...resumed } = statusOf(
+      { ...ran, interruptedConversationIDs: ['c1'], pauseTime: noon, lastInterruption: { reason: 'User', agentEpoch: 1 } },
       paused,
       {
         replicas: 0,
       },
     );
-    expect(statusOf(resumed, paused, { replicas: 0 }).interrupted).toEqual(['c1']);
-    expect(statusOf({ ...resumed, agentRuns: 2 }, paused, { replicas: 0 }).interrupted).toBeUndefined();
+    expect(statusOf(resumed, paused, { replicas: 0 }).interruptedConversationIDs).toEqual(['c1']);
+    expect(statusOf({ ...resumed, agentEpoch: 2 }, paused, { replicas: 0 }).interruptedConversationIDs).toBeUndefined();
   });
 
   it('are those that are given', () => {
-    expect(statusOf({ ...ran, pausedAt: noon }, { ...paused, interrupted: ['c2'] }, { replicas: 0 }).interrupted).toEqual(['c2']);
+    expect(statusOf({ ...ran, pauseTime: noon }, { ...paused, interrupted: ['c2'] }, { replicas: 0 }).interruptedConversationIDs).toEqual([
+      'c2',
+    ]);
   });
 });
 
 describe('the time since when a sandbox is active', () => {
-  const active: SandboxState = { ...ran, activeSince: later(-60_000) };
+  const active: SandboxState = { ...ran, activeSinceTime: later(-60_000) };
 
   it.each<[string, SandboxProgress, number, string | undefined]>([
     ['stays while its pod is replaced', waiting, 1, later(-60_000)],
@@ -113,14 +123,14 @@ describe('the time since when a sandbox is active', () => {
     ['ends with a pause that no controller has seen, also where its pod had been lost before', waiting, 3, undefined],
     ['begins anew after such a pause', inContainer('b'), 3, noon],
   ])('%s', (_sentence, progress, generation, expected) => {
-    expect(statusOf(active, progress, { generation }).activeSince).toBe(expected);
+    expect(statusOf(active, progress, { generation }).activeSinceTime).toBe(expected);
   });
 
   it('is paused since its owner took back a resume that waited for room', () => {
-    const waiting: SandboxState = { ...ran, phase: 'STARTING', pausedAt: later(-60_000), replicas: 0 };
-    expect(statusOf(waiting, paused, { replicas: 0 }).pausedAt).toBe(noon);
+    const waiting: SandboxState = { ...ran, phase: 'STARTING', pauseTime: later(-60_000), replicas: 0 };
+    expect(statusOf(waiting, paused, { replicas: 0 }).pauseTime).toBe(noon);
     // What is still being stopped has its bound from when that began.
-    expect(statusOf({ ...waiting, replicas: 1 }, paused, { replicas: 0 }).pausedAt).toBe(later(-60_000));
-    expect(statusOf({ ...waiting, phase: 'PAUSED' }, paused, { replicas: 0 }).pausedAt).toBe(later(-60_000));
+    expect(statusOf({ ...waiting, replicas: 1 }, paused, { replicas: 0 }).pauseTime).toBe(later(-60_000));
+    expect(statusOf({ ...waiting, phase: 'PAUSED' }, paused, { replicas: 0 }).pauseTime).toBe(later(-60_000));
   });
 });

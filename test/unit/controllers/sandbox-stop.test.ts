@@ -50,8 +50,8 @@ class AskingAgent extends BusyAgent {
 const keys = new SandboxKeys([Buffer.alloc(32, 1)]);
 const running: SandboxState = {
   conditions: [admitted, condition('Ready', 'True', 'Running')],
-  ...{ observedGeneration: 1, replicas: 1, masterKeyId: keys.currentKeyId, agentRuns: 1, agentPort: 8000 },
-  ...{ containerID: 'process://1', lastContainerID: 'process://1', podIP: '127.70.0.1', activeSince: later(-60_000) },
+  ...{ observedGeneration: 1, replicas: 1, masterKeyId: keys.currentKeyId, agentEpoch: 1, agentPort: 8000 },
+  ...{ containerID: 'process://1', lastContainerID: 'process://1', podIP: '127.70.0.1', activeSinceTime: later(-60_000) },
 };
 const resumed = (status: SandboxState): Sandbox => {
   const sandbox = aSandbox({ status });
@@ -60,7 +60,7 @@ const resumed = (status: SandboxState): Sandbox => {
 const byOwner: SandboxState = {
   ...running,
   conditions: [admitted, condition('Ready', 'False', 'User')],
-  ...{ observedGeneration: 2, pausedAt: noon, lastStop: { reason: 'User', agentRuns: 1 }, lastOwnerStop: 1 },
+  ...{ observedGeneration: 2, pauseTime: noon, lastInterruption: { reason: 'User', agentEpoch: 1 }, lastUserPauseEpoch: 1 },
 };
 
 /** Reconciles until nothing more is to be done at once; says every phase on the way. */
@@ -110,17 +110,17 @@ describe('an agent that others have asked in vain', () => {
     const agent = new BusyAgent({});
     agent.probe = () => Promise.resolve('unreachable');
     const { status } = await settle(aSandbox({ status: running }), agent, silentOne());
-    expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentRuns: 1 });
+    expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentEpoch: 1 });
     expect(status?.conditions?.find(({ type }) => type === 'AgentReady')).toMatchObject({ status: 'False', reason: 'AgentSilent' });
     agent.probe = () => Promise.resolve('ready');
-    expect((await settle(aSandbox({ status: status ?? {} }), agent)).status).toMatchObject({ phase: 'RUNNING', agentRuns: 1 });
+    expect((await settle(aSandbox({ status: status ?? {} }), agent)).status).toMatchObject({ phase: 'RUNNING', agentEpoch: 1 });
     await agent.close();
   });
 
   it('is ready when it answers here', async () => {
     const agent = new BusyAgent({});
     const silence = silentOne();
-    expect((await settle(aSandbox({ status: running }), agent, silence)).status).toMatchObject({ phase: 'RUNNING', agentRuns: 1 });
+    expect((await settle(aSandbox({ status: running }), agent, silence)).status).toMatchObject({ phase: 'RUNNING', agentEpoch: 1 });
     expect(silence.isSilent(aSandbox().metadata.uid)).toBe(false);
     await agent.close();
   });
@@ -154,7 +154,7 @@ describe('a pause while an action waits for a confirmation', () => {
     const { status } = await settle({ ...aSandbox({ status: running }), spec: { ...aSandbox().spec, replicas: 0 } }, agent);
     await agent.close();
     expect(agent.rejected).toEqual(['c3']);
-    expect(status).toMatchObject({ phase: 'PAUSED', interrupted: ['c3'] });
+    expect(status).toMatchObject({ phase: 'PAUSED', interruptedConversationIDs: ['c3'] });
   });
 });
 
@@ -168,29 +168,35 @@ describe('a pause by its owner that is taken back', () => {
     await agent.close();
     expect([...new Set(agent.asked)]).toEqual(['c1', 'c2']);
     expect(new Set(phases)).toEqual(new Set(['STARTING']));
-    expect(status).toMatchObject({ phase: 'RUNNING', interrupted: ['c1', 'c2'], lastOwnerStop: 1, agentRuns: 2, observedGeneration: 3 });
-    expect(status?.pausedAt).toBeUndefined();
+    expect(status).toMatchObject({
+      phase: 'RUNNING',
+      interruptedConversationIDs: ['c1', 'c2'],
+      lastUserPauseEpoch: 1,
+      agentEpoch: 2,
+      observedGeneration: 3,
+    });
+    expect(status?.pauseTime).toBeUndefined();
   });
 
   it('is kept while its agent does not answer, so that what runs later counts as begun after it', async () => {
     const agent = new BusyAgent({});
     agent.probe = () => Promise.resolve('unreachable');
     const { status } = await settle(resumed(running), agent);
-    expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentRuns: 1, lastOwnerStop: 1 });
-    expect(status?.pausedAt).toBeDefined();
+    expect(status).toMatchObject({ phase: 'STARTING', reason: 'AgentSilent', agentEpoch: 1, lastUserPauseEpoch: 1 });
+    expect(status?.pauseTime).toBeDefined();
     agent.probe = () => Promise.resolve('ready');
     const after = await settle(resumed(status ?? {}), agent);
     await agent.close();
-    expect(after.status).toMatchObject({ phase: 'RUNNING', agentRuns: 2, lastOwnerStop: 1 });
-    expect(after.status?.pausedAt).toBeUndefined();
+    expect(after.status).toMatchObject({ phase: 'RUNNING', agentEpoch: 2, lastUserPauseEpoch: 1 });
+    expect(after.status?.pauseTime).toBeUndefined();
   });
 
   it('cuts nothing that runs after a pause by the quota was taken back', async () => {
     const agent = new BusyAgent({});
-    const { lastOwnerStop: _none, ...byQuota } = { ...byOwner, lastStop: { reason: 'Quota', agentRuns: 1 } };
+    const { lastUserPauseEpoch: _none, ...byQuota } = { ...byOwner, lastInterruption: { reason: 'Quota', agentEpoch: 1 } };
     const { status } = await settle(aSandbox({ status: byQuota }), agent);
     await agent.close();
     expect(agent.asked).toEqual([]);
-    expect(status).toMatchObject({ phase: 'RUNNING', agentRuns: 2 });
+    expect(status).toMatchObject({ phase: 'RUNNING', agentEpoch: 2 });
   });
 });

@@ -44,8 +44,8 @@ const waiting = aSandbox({ status: { conditions: [admitted] } });
 const running = aSandbox({
   status: {
     conditions: [admitted, condition('Ready', 'True', 'Running')],
-    ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentKind: 'openhands', agentRuns: 1 },
-    ...{ podName: 'sbx-1', podUID: 'uid-of-the-pod', podIP: '127.70.0.1', agentPort: 8000, activeSince: noon },
+    ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, agentKind: 'openhands', agentEpoch: 1 },
+    ...{ podName: 'sbx-1', podUID: 'uid-of-the-pod', podIP: '127.70.0.1', agentPort: 8000, activeSinceTime: noon },
     ...{ containerID: 'process://1', lastContainerID: 'process://1' },
   },
 });
@@ -87,7 +87,7 @@ describe('a sandbox that runs while its template is edited', () => {
     for (let round = 0; round < 6; round++) await scene.reconcile();
     expect(agent.interrupted).toBe(true);
     expect(await scene.pod()).toBeUndefined();
-    expect((await scene.sandbox()).status?.interrupted).toEqual(['c1']);
+    expect((await scene.sandbox()).status?.interruptedConversationIDs).toEqual(['c1']);
   });
 
   it('is found in the same container when the template names another one', async () => {

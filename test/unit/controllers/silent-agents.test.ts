@@ -41,7 +41,7 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
       status: {
         conditions: [admitted, condition('Ready', 'False', 'AgentSilent')],
         ...{ observedGeneration: 1, replicas: 1, masterKeyId: sceneKeys.currentKeyId, podIP: '127.70.0.1', agentPort: 8000 },
-        ...{ containerID: 'process://1', lastContainerID: 'process://1', agentRuns: 1, activeSince: noon },
+        ...{ containerID: 'process://1', lastContainerID: 'process://1', agentEpoch: 1, activeSinceTime: noon },
       },
     });
     stores.sandboxes.set(sandbox);

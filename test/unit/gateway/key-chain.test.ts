@@ -19,8 +19,8 @@ const chain = (key: ApiKey, others: readonly ApiKey[] = []) =>
 
 describe('a chain of keys', () => {
   it('is valid as long as each of them is, and has the lowest role and the first expiry', () => {
-    const root = aKey('root', { role: 'admin', expiresAt: '2026-05-01T00:00:00Z' });
-    const middle = aKey('middle', { role: 'user', expiresAt: '2026-04-01T00:00:00Z', ...by('root') });
+    const root = aKey('root', { role: 'admin', expirationTime: '2026-05-01T00:00:00Z' });
+    const middle = aKey('middle', { role: 'user', expirationTime: '2026-04-01T00:00:00Z', ...by('root') });
     expect(chain(aKey('child', { role: 'admin', ...by('middle') }), [root, middle])).toEqual({
       role: 'user',
       expiresAtMs: Date.parse('2026-04-01T00:00:00Z'),
@@ -35,8 +35,8 @@ describe('a chain of keys', () => {
     ['was made again under the same name', aKey('root', {}, { uid: 'another' })],
     ['is disabled', aKey('root', { disabled: true })],
     ['is being deleted', aKey('root', {}, { deletionTimestamp: '2026-03-01T11:59:59Z' })],
-    ['has expired', aKey('root', { expiresAt: '2026-03-01T12:00:00Z' })],
-    ['expires at a time that cannot be read', aKey('root', { expiresAt: 'soon' })],
+    ['has expired', aKey('root', { expirationTime: '2026-03-01T12:00:00Z' })],
+    ['expires at a time that cannot be read', aKey('root', { expirationTime: 'soon' })],
   ])('ends where the key that made the others %s', (_case, root) => {
     const middle = aKey('middle', by('root'));
     expect(chain(aKey('child', by('middle')), [middle, ...(root === undefined ? [] : [root])])).toBeUndefined();

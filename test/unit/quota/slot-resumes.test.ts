@@ -25,7 +25,7 @@ const deleting = (conversation: ReturnType<typeof aConversation>) => ({
 });
 const sent = (status: ConversationStatus) => aConversation({ spec: { messages: [message] }, status: { start, ...status } });
 
-const was = (status: Partial<SandboxState>) => aSandbox({ status: { replicas: 0, lastContainerID: 'c', agentRuns: 1, ...status } });
+const was = (status: Partial<SandboxState>) => aSandbox({ status: { replicas: 0, lastContainerID: 'c', agentEpoch: 1, ...status } });
 const asked = (sandbox: Sandbox) => annotated(sandbox, { [resumeRequestedAnnotation]: later(500) });
 const resumed = asked(was({ conditions: [seen('Quota')] }));
 const toRun = annotated(resumed, { [resumeRequestedAnnotation]: later(500), [runRequestedAnnotation]: '1' });
@@ -55,7 +55,11 @@ describe('a resume is bare', () => {
       { sandbox: resumed, conversations: [sent({ executionStatus: 'error' })] },
       { bare: false },
     ],
-    ['once the message has been delivered', { sandbox: resumed, conversations: [sent({ messages: { told: 1 } })] }, { bare: true }],
+    [
+      'once the message has been delivered',
+      { sandbox: resumed, conversations: [sent({ messages: { lastDelivered: 1 } })] },
+      { bare: true },
+    ],
     ['not when a run was requested', { sandbox: toRun, conversations: [cut] }, { bare: false }],
     ['when the run that was requested is over', { sandbox: toRun, conversations: [finished] }, { bare: true }],
     [
@@ -69,7 +73,7 @@ describe('a resume is bare', () => {
   });
 
   it('and is explained anew once a message makes another one of it', () => {
-    const waiting = asked(was({ waitingSince: noon, conditions: [seen('WaitingForIdleSandbox')] }));
+    const waiting = asked(was({ waitingSinceTime: noon, conditions: [seen('WaitingForIdleSandbox')] }));
     expect(is({ sandbox: waiting, conversations: [finished] })).toMatchObject({ bare: true, explained: true, requestedAt: noonMs });
     expect(is({ sandbox: waiting, conversations: [sent({})] })).toMatchObject({ bare: false, explained: false, requestedAt: noonMs });
   });
@@ -77,7 +81,7 @@ describe('a resume is bare', () => {
 
 describe('a sandbox that came back by itself', () => {
   const automaticResumes = { count: 1, lastTime: noon };
-  const running = was({ replicas: 1, activeSince: noon, automaticResumes, conditions: [letIn, condition('Ready', 'True')] });
+  const running = was({ replicas: 1, activeSinceTime: noon, automaticResumes, conditions: [letIn, condition('Ready', 'True')] });
   const paused = (count: number, reason = 'Quota') => was({ automaticResumes: { count, lastTime: noon }, conditions: [seen(reason)] });
   const cases: Case[] = [
     ['counts as automatic', { sandbox: running, conversations: [finished] }, { automatic: true }],
@@ -86,7 +90,7 @@ describe('a sandbox that came back by itself', () => {
       {
         sandbox: running,
         conversations: [
-          inIt({ executionStatus: 'running', agentRun: 1, interruption: { reason: 'Quota', time: noon, continuedAt: noon } }),
+          inIt({ executionStatus: 'running', agentEpoch: 1, interruption: { reason: 'Quota', time: noon, lastResumeTime: noon } }),
         ],
       },
       { automatic: true },
@@ -96,22 +100,22 @@ describe('a sandbox that came back by itself', () => {
     ['does not while a message waits', { sandbox: running, conversations: [sent({})] }, { automatic: false }],
     [
       'does not after a message',
-      { sandbox: running, conversations: [inIt({ messages: { told: 1, toldAt: later(1) } })] },
+      { sandbox: running, conversations: [inIt({ messages: { lastDelivered: 1, lastDeliveredTime: later(1) } })] },
       { automatic: false },
     ],
     [
       'still does after a message from before',
-      { sandbox: running, conversations: [inIt({ messages: { told: 1, toldAt: later(-1) } })] },
+      { sandbox: running, conversations: [inIt({ messages: { lastDelivered: 1, lastDeliveredTime: later(-1) } })] },
       { automatic: true },
     ],
     [
       'does not while a run goes on that nothing had interrupted',
-      { sandbox: running, conversations: [inIt({ executionStatus: 'running', agentRun: 1 })] },
+      { sandbox: running, conversations: [inIt({ executionStatus: 'running', agentEpoch: 1 })] },
       { automatic: false },
     ],
     [
       'still does while a run of before is stored',
-      { sandbox: running, conversations: [inIt({ executionStatus: 'running', agentRun: 0 })] },
+      { sandbox: running, conversations: [inIt({ executionStatus: 'running', agentEpoch: 0 })] },
       { automatic: true },
     ],
     [
@@ -168,6 +172,6 @@ describe('the sandbox of a failed start', () => {
 });
 
 it('does not take a run that was given up for unfinished work', () => {
-  const givenUp = inIt({ executionStatus: 'error', interruption: { reason: 'Loss', time: noon, givenUp: 'LostTooOften' } });
-  expect(is({ sandbox: was({ conditions: [seen('Quota')] }), conversations: [givenUp] })).toMatchObject({ unfinished: false });
+  const abandonedReason = inIt({ executionStatus: 'error', interruption: { reason: 'Loss', time: noon, abandonedReason: 'LostTooOften' } });
+  expect(is({ sandbox: was({ conditions: [seen('Quota')] }), conversations: [abandonedReason] })).toMatchObject({ unfinished: false });
 });

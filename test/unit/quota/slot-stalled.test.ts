@@ -10,7 +10,7 @@ const minute = 60 * second;
 const day = 24 * 60 * minute;
 const unready = (reason: string, time = noon) => condition('Ready', 'False', reason, time);
 const anActive = (status: Partial<SandboxState>) =>
-  aSandbox({ name: 'silent', status: { replicas: 1, activeSince: noon, lastContainerID: 'c', observedGeneration: 1, ...status } });
+  aSandbox({ name: 'silent', status: { replicas: 1, activeSinceTime: noon, lastContainerID: 'c', observedGeneration: 1, ...status } });
 const silent = anActive({ conditions: [admitted, unready('AgentSilent', later(minute))] });
 /** Paused for a day, and resumed a minute ago. */
 const comingBack = aSandbox({
@@ -20,7 +20,7 @@ const comingBack = aSandbox({
     conditions: [condition('Admitted', 'True', 'Admitted', later(day)), unready('Unschedulable')],
   },
 });
-const started = aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus: 'finished', agentRun: 1 } });
+const started = aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus: 'finished', agentEpoch: 1 } });
 const asking = aConversation({ status: { start: { status: 'READY', transitions: [] }, executionStatus: 'waiting_for_confirmation' } });
 const starting = aConversation({ status: { start: { status: 'WAITING_FOR_SANDBOX', transitions: [] } } });
 
@@ -78,7 +78,7 @@ describe('a sandbox whose agent can not be used', () => {
     domain.setRules(quotaRules([aQuota('everyone', { limit: 2, onExceeded: 'PauseOldest' })]));
     const older = aSandbox({
       name: 'older',
-      status: { replicas: 1, activeSince: later(-day), lastContainerID: 'c', conditions: [admitted, condition('Ready', 'True')] },
+      status: { replicas: 1, activeSinceTime: later(-day), lastContainerID: 'c', conditions: [admitted, condition('Ready', 'True')] },
     });
     for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })])
       domain.put(classify({ sandbox, conversations: [], now: noonMs }));

@@ -11,17 +11,17 @@ const asking = (sandbox: Sandbox, at: string): Sandbox => ({
 });
 const scaled = (sandbox: Sandbox): Sandbox => ({ ...sandbox, metadata: { ...sandbox.metadata, generation: 3 } });
 const quotaPaused = aSandbox({ status: { replicas: 0, conditions: [seen('Quota')] } });
-const queued = aSandbox({ status: { replicas: 0, waitingSince: later(-9000), conditions: [seen('WaitingForQuota', later(-20_000))] } });
+const queued = aSandbox({ status: { replicas: 0, waitingSinceTime: later(-9000), conditions: [seen('WaitingForQuota', later(-20_000))] } });
 /** Paused by its owner, until its slot was free at `time`. */
-const released = (time: string, resumeRequestSeen?: string): Sandbox =>
+const released = (time: string, observedResumeRequest?: string): Sandbox =>
   aSandbox({
     status: {
       replicas: 0,
-      ...(resumeRequestSeen === undefined ? {} : { resumeRequestSeen }),
+      ...(observedResumeRequest === undefined ? {} : { observedResumeRequest }),
       conditions: [seen('WaitingForAdmission', time)],
     },
   });
-const running = aSandbox({ status: { replicas: 1, activeSince: noon, conditions: [admitted, ready] } });
+const running = aSandbox({ status: { replicas: 1, activeSinceTime: noon, conditions: [admitted, ready] } });
 const started = aConversation({ status: { start: { status: 'READY', transitions: [] } } });
 const starting = aConversation({ status: { start: { status: 'PREPARING_REPOSITORY', transitions: [] } } });
 const doing = (executionStatus: 'running' | 'finished' | 'waiting_for_confirmation', lastActivityTime = noon) =>
@@ -93,7 +93,7 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'is none because of what was asked before its pause',
-      { sandbox: asking({ ...quotaPaused, status: { ...quotaPaused.status, resumeRequestSeen: noon } }, noon) },
+      { sandbox: asking({ ...quotaPaused, status: { ...quotaPaused.status, observedResumeRequest: noon } }, noon) },
       { state: 'resumable' },
     ],
     [
@@ -103,7 +103,7 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'keeps its place in the queue over a restart',
-      { sandbox: aSandbox({ status: { waitingSince: later(-9000), conditions: [seen('WaitingForQuota')] } }) },
+      { sandbox: aSandbox({ status: { waitingSinceTime: later(-9000), conditions: [seen('WaitingForQuota')] } }) },
       { state: 'waiting', requestedAt: noonMs - 9000, explained: true },
     ],
     [
@@ -142,8 +142,8 @@ describe('to its quotas a sandbox', () => {
     [
       'is not idle before its agent has been asked again after a restart',
       {
-        sandbox: { ...running, status: { ...running.status, conditions: [admitted, ready], agentRuns: 2 } },
-        conversations: [{ ...doing('finished'), status: { ...doing('finished').status, agentRun: 1 } }],
+        sandbox: { ...running, status: { ...running.status, conditions: [admitted, ready], agentEpoch: 2 } },
+        conversations: [{ ...doing('finished'), status: { ...doing('finished').status, agentEpoch: 1 } }],
       },
       { idleSince: Infinity },
     ],
@@ -180,7 +180,7 @@ describe('to its quotas a sandbox', () => {
     ],
     [
       'has unfinished work when a run was cut',
-      { sandbox: { ...quotaPaused, status: { ...quotaPaused.status, interrupted: ['a'] } } },
+      { sandbox: { ...quotaPaused, status: { ...quotaPaused.status, interruptedConversationIDs: ['a'] } } },
       { unfinished: true },
     ],
   ];
