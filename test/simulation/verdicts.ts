@@ -126,8 +126,10 @@ export class Verdicts {
   #look(change: Change): void {
     if (change.plural === conversations.plural) {
       const conversation = change.object as Conversation;
+      const before = change.before?.metadata.uid === conversation.metadata.uid ? (change.before as Conversation) : undefined;
       this.#join(conversation);
-      if (!this.#options.isOperator(change.actor) || isBegun(conversation)) this.#used(conversation);
+      if (!this.#options.isOperator(change.actor) || isBegun(conversation) || isDeliveredSince(before, conversation))
+        this.#used(conversation);
       this.#remember();
     }
     if (change.plural === conversationQuotas.plural) {
@@ -386,6 +388,15 @@ const isBegun = (conversation: Conversation): boolean => {
   const { executionStatus, interruption } = conversation.status ?? {};
   return !isStartOver(startStatusOf(conversation)) || (executionStatus === 'running' && interruption === undefined);
 };
+/**
+ * Whether a message that asks for a run has reached the agent since the version `before`. Its person sent it earlier, possibly before the
+ * sandbox came back by itself, and the agent works for that person from the delivery on. An interrupted run that also goes on would hide that.
+ */
+function isDeliveredSince(before: Conversation | undefined, conversation: Conversation): boolean {
+  if (before === undefined) return false;
+  const undelivered = new Set(untoldMessages(conversation).map(({ number }) => number));
+  return untoldMessages(before).some(({ number, run }) => run && !undelivered.has(number));
+}
 const admittedOf = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted);
 const isAdmitted = (sandbox: Sandbox): boolean => admittedOf(sandbox)?.status === 'True';
 const reasonOf = (sandbox: Sandbox): string | undefined => admittedOf(sandbox)?.reason;
