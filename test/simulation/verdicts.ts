@@ -18,6 +18,7 @@ import {
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
+import { holdsOnMs } from './quotas.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
 import { isUnfinished, works } from './stored-work.ts';
@@ -62,8 +63,6 @@ const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owner
 
 /** So old may be what an operator knows when nothing goes wrong. */
 const unknownMs = 1_000;
-/** So long a quota that is deleted may hold on. */
-const holdsOnMs = 5_000;
 /** Grace of a sandbox whose agent is lost. One that comes back, or in which something starts, has the template's startDeadline. */
 const lostMs = 30_000;
 
