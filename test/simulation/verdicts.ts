@@ -11,6 +11,7 @@ import {
   isRunRequested,
   ownerAnnotation,
   resumeRequestedAnnotation,
+  runRequestedAnnotation,
   sandboxes,
   slotTaken,
   type Sandbox,
@@ -127,7 +128,7 @@ export class Verdicts {
       const conversation = change.object as Conversation;
       const before = change.before?.metadata.uid === conversation.metadata.uid ? (change.before as Conversation) : undefined;
       this.#join(conversation);
-      if (!this.#options.isOperator(change.actor) || isBegun(conversation) || isDeliveredSince(before, conversation))
+      if (isMessageSentSince(before, conversation) || isBegun(conversation) || isDeliveredSince(before, conversation))
         this.#used(conversation);
       this.#remember();
     }
@@ -142,10 +143,8 @@ export class Verdicts {
       const before = change.before?.metadata.uid === sandbox.metadata.uid ? (change.before as Sandbox) : undefined;
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
       // Asked for by people, or made for a conversation.
-      if (before === undefined || !this.#options.isOperator(change.actor)) {
-        this.#pauses.clear();
-        this.#comebacks.delete(sandbox.metadata.uid);
-      }
+      if (before === undefined || !this.#options.isOperator(change.actor)) this.#pauses.clear();
+      if (before === undefined || isAskedSince(before, sandbox)) this.#comebacks.delete(sandbox.metadata.uid);
       this.#follow(sandbox, change.type === 'DELETED');
       this.#remember();
     }
@@ -387,6 +386,13 @@ const isBegun = (conversation: Conversation): boolean => {
   const { executionStatus, interruption } = conversation.status ?? {};
   return !isStartOver(startStatusOf(conversation)) || (executionStatus === 'running' && interruption === undefined);
 };
+/** Whether a message was sent since the version `before`. Other changes by a person ask for nothing: an annotation, a setting. */
+const isMessageSentSince = (before: Conversation | undefined, { spec }: Conversation): boolean =>
+  (spec.messages?.at(-1)?.number ?? 0) > (before?.spec.messages?.at(-1)?.number ?? 0);
+/** Whether a person paused the sandbox or asked for it since the version `before`. Another annotation asks for nothing. */
+const isAskedSince = (before: Sandbox, { metadata, spec }: Sandbox): boolean =>
+  spec.replicas !== before.spec.replicas ||
+  [resumeRequestedAnnotation, runRequestedAnnotation].some((name) => metadata.annotations?.[name] !== before.metadata.annotations?.[name]);
 /**
  * Whether a message that asks for a run has reached the agent since the version `before`. Its person sent it earlier, possibly before the
  * sandbox came back by itself, and the agent works for that person from the delivery on. An interrupted run that also goes on would hide that.
