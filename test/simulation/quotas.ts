@@ -38,10 +38,14 @@ export interface QuotasOptions {
 
 interface Limits {
   readonly at: number;
+  /** The deletion of a quota made these limits: the limits before may hold on for `holdsOnMs`. */
+  readonly afterDeletion: boolean;
   readonly ofOwner: (owner: string) => number;
   readonly ofNamespace: number;
 }
 
+/** Maximum time for which the rules of a deleted quota hold on: a quota that replaces the deleted one may follow. */
+export const holdsOnMs = 5_000;
 /** So often a sandbox comes back by itself within the time in which everything has to settle. */
 const soonAgain = 3;
 
@@ -50,7 +54,7 @@ const group = `/apis/${apiVersion}/namespaces/default/${conversationQuotas.plura
 /** Somebody who gives quotas and takes them away, and the promises that hold under them. */
 export class Quotas {
   readonly #options: QuotasOptions;
-  readonly #history: Limits[] = [{ at: 0, ofOwner: () => Infinity, ofNamespace: Infinity }];
+  readonly #history: Limits[] = [{ at: 0, afterDeletion: false, ofOwner: () => Infinity, ofNamespace: Infinity }];
   #slots = new Map<string, number>();
 
   constructor(options: QuotasOptions) {
@@ -109,13 +113,14 @@ export class Quotas {
     return this.#options.owners.at(-1) ?? 'alice';
   }
 
-  #look({ plural, object }: Change): void {
+  #look({ plural, type, object }: Change): void {
     const { cluster, scheduler } = this.#options;
     const now = scheduler.monotonic();
     if (plural === conversationQuotas.plural) {
       const rules = quotaRules(cluster.quotas);
       this.#history.push({
         at: now,
+        afterDeletion: type === 'DELETED',
         ofOwner: (owner) => ownerRule(rules, owner)?.limit ?? Infinity,
         ofNamespace: rules.namespace?.limit ?? Infinity,
       });
@@ -156,10 +161,16 @@ export class Quotas {
     return counts;
   }
 
-  /** The limits that hold now, and those from before of which an operator may not have heard that they are over. */
+  /**
+   * The limits that hold now, and those from before of which an operator may not have heard that they are over. The limits before a
+   * deletion hold on for a moment longer: a deleted quota may be higher than the quota that holds without it.
+   */
   #known(now: number): readonly Limits[] {
     const unknownMs = this.#options.unknownMs();
-    return this.#history.filter((_, index) => now - (this.#history[index + 1]?.at ?? now) <= unknownMs);
+    return this.#history.filter((_, index) => {
+      const { at, afterDeletion } = this.#history[index + 1] ?? { at: now, afterDeletion: false };
+      return now - at <= unknownMs + (afterDeletion ? holdsOnMs : 0);
+    });
   }
 
   /** A sandbox that waits for room, and rightly so. */

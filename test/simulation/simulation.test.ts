@@ -78,6 +78,12 @@ describe('the whole product while people send messages', () => {
     () => mustBeClean({ seed: 5000083, letters: true, world: 'single-owner' }),
     timeoutMs,
   );
+
+  it(
+    'lets a message end the count of automatic resumes also when it was sent before the last of them (seed 7002245)',
+    () => mustBeClean({ seed: 7002245, letters: true }),
+    timeoutMs,
+  );
 });
 
 describe('a seed', () => {

@@ -225,10 +225,13 @@ export function stage({
     if (plural !== 'sandboxes' || shouldRun(object as Sandbox)) return;
     const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
     const stored = node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? [];
-    // What was given up before was so for its losses until then.
+    // A run that was given up before keeps its losses, by which the checks judge whether that was right.
     const isGivenUp = ({ id }: StoredConversation) =>
       cluster.conversations.some(({ metadata, status }) => metadata.name === id && status?.interruption?.abandonedReason !== undefined);
-    for (const conversation of stored) if (!isGivenUp(conversation)) pausedIn(object as Sandbox, conversation);
+    for (const conversation of stored) {
+      if (!isGivenUp(conversation)) forgetLosses(object as Sandbox, conversation);
+      if (isPausedByOwner(object as Sandbox)) letStand(conversation);
+    }
   });
   // An operator that sees a crash together with the deletion of its pod can't tell which came first.
   cluster.onChange(({ plural, type, object }) => {
@@ -253,13 +256,18 @@ export function stage({
 
 export type Stage = ReturnType<typeof stage>;
 
-function pausedIn(sandbox: Sandbox, conversation: StoredConversation): void {
-  // A loss that is followed by a pause is the pause's.
+const isPausedByOwner = ({ spec }: Sandbox): boolean => spec.replicas !== 1;
+
+/** A pause of the sandbox follows a loss: the pause counts, and the loss does not. */
+function forgetLosses(sandbox: Sandbox, conversation: StoredConversation): void {
   conversation.continuations = 0;
   conversation.disruptions = 0;
   conversation.lost = false;
-  if (sandbox.spec.replicas === 1) return;
-  conversation.losses = 0;
-  // One whose action was rejected for the pause is idle.
+  if (isPausedByOwner(sandbox)) conversation.losses = 0;
+}
+
+/** After a pause by its owner a run goes on when its owner says so, also a run that the operator had given up before. */
+function letStand(conversation: StoredConversation): void {
+  // A conversation whose action was rejected for the pause is idle.
   if (conversation.status !== 'finished' && (conversation.status !== 'idle' || conversation.wanted)) conversation.mayStand = true;
 }

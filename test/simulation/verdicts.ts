@@ -11,6 +11,7 @@ import {
   isRunRequested,
   ownerAnnotation,
   resumeRequestedAnnotation,
+  runRequestedAnnotation,
   sandboxes,
   slotTaken,
   type Sandbox,
@@ -18,6 +19,7 @@ import {
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
 import { isFailedStart } from './failed-start.ts';
+import { holdsOnMs } from './quotas.ts';
 import { Violation, ownerOf } from './safety.ts';
 import type { Scheduler } from './scheduler.ts';
 import { isUnfinished, works } from './stored-work.ts';
@@ -62,8 +64,6 @@ const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owner
 
 /** So old may be what an operator knows when nothing goes wrong. */
 const unknownMs = 1_000;
-/** So long a quota that is deleted may hold on. */
-const holdsOnMs = 5_000;
 /** Grace of a sandbox whose agent is lost. One that comes back, or in which something starts, has the template's startDeadline. */
 const lostMs = 30_000;
 
@@ -126,8 +126,10 @@ export class Verdicts {
   #look(change: Change): void {
     if (change.plural === conversations.plural) {
       const conversation = change.object as Conversation;
+      const before = change.before?.metadata.uid === conversation.metadata.uid ? (change.before as Conversation) : undefined;
       this.#join(conversation);
-      if (!this.#options.isOperator(change.actor) || isBegun(conversation)) this.#used(conversation);
+      if (isMessageSentSince(before, conversation) || isBegun(conversation) || isDeliveredSince(before, conversation))
+        this.#used(conversation);
       this.#remember();
     }
     if (change.plural === conversationQuotas.plural) {
@@ -141,10 +143,8 @@ export class Verdicts {
       const before = change.before?.metadata.uid === sandbox.metadata.uid ? (change.before as Sandbox) : undefined;
       if (change.type === 'MODIFIED' && before !== undefined) this.#decided(sandbox, before);
       // Asked for by people, or made for a conversation.
-      if (before === undefined || !this.#options.isOperator(change.actor)) {
-        this.#pauses.clear();
-        this.#comebacks.delete(sandbox.metadata.uid);
-      }
+      if (before === undefined || !this.#options.isOperator(change.actor)) this.#pauses.clear();
+      if (before === undefined || isAskedSince(before, sandbox)) this.#comebacks.delete(sandbox.metadata.uid);
       this.#follow(sandbox, change.type === 'DELETED');
       this.#remember();
     }
@@ -386,6 +386,22 @@ const isBegun = (conversation: Conversation): boolean => {
   const { executionStatus, interruption } = conversation.status ?? {};
   return !isStartOver(startStatusOf(conversation)) || (executionStatus === 'running' && interruption === undefined);
 };
+/** Whether a message was sent since the version `before`. Other changes by a person ask for nothing: an annotation, a setting. */
+const isMessageSentSince = (before: Conversation | undefined, { spec }: Conversation): boolean =>
+  (spec.messages?.at(-1)?.number ?? 0) > (before?.spec.messages?.at(-1)?.number ?? 0);
+/** Whether a person paused the sandbox or asked for it since the version `before`. Another annotation asks for nothing. */
+const isAskedSince = (before: Sandbox, { metadata, spec }: Sandbox): boolean =>
+  spec.replicas !== before.spec.replicas ||
+  [resumeRequestedAnnotation, runRequestedAnnotation].some((name) => metadata.annotations?.[name] !== before.metadata.annotations?.[name]);
+/**
+ * Whether a message that asks for a run has reached the agent since the version `before`. Its person sent it earlier, possibly before the
+ * sandbox came back by itself, and the agent works for that person from the delivery on. An interrupted run that also goes on would hide that.
+ */
+function isDeliveredSince(before: Conversation | undefined, conversation: Conversation): boolean {
+  if (before === undefined) return false;
+  const undelivered = new Set(undeliveredMessages(conversation).map(({ number }) => number));
+  return undeliveredMessages(before).some(({ number, run }) => run && !undelivered.has(number));
+}
 const admittedOf = ({ status }: Sandbox) => findCondition(status?.conditions, SandboxCondition.admitted);
 const isAdmitted = (sandbox: Sandbox): boolean => admittedOf(sandbox)?.status === 'True';
 const reasonOf = (sandbox: Sandbox): string | undefined => admittedOf(sandbox)?.reason;
