@@ -3,16 +3,20 @@ import { listMap, timestamp } from './schema.ts';
 
 /** One condition, as in the Kubernetes API conventions. */
 export const conditionSchema = z.object({
-  type: z.string().min(1).max(316),
-  status: z.enum(['True', 'False', 'Unknown']),
-  observedGeneration: z.int().min(0).optional(),
-  lastTransitionTime: timestamp(),
-  reason: z.string().max(1024),
-  message: z.string().max(32_768),
+  type: z.string().min(1).max(316).meta({ description: 'Type of the condition, in CamelCase.' }),
+  status: z.enum(['True', 'False', 'Unknown']).meta({ description: 'True, False or Unknown.' }),
+  observedGeneration: z.int().min(0).optional().meta({ description: 'Generation of the spec that the condition describes.' }),
+  lastTransitionTime: timestamp().meta({ description: 'Time at which the status of the condition last changed.' }),
+  reason: z.string().max(1024).meta({ description: 'Stable code of the cause, in CamelCase; docs/reasons.md lists all codes.' }),
+  message: z.string().max(32_768).meta({ description: 'Explanation for people.' }),
 });
 export type Condition = Readonly<z.infer<typeof conditionSchema>>;
 
-export const conditionsSchema = z.array(conditionSchema).max(32).optional().meta(listMap('type'));
+export const conditionsSchema = z
+  .array(conditionSchema)
+  .max(32)
+  .optional()
+  .meta({ ...listMap('type'), description: 'Conditions of the object, one for each type.' });
 
 export const findCondition = (conditions: readonly Condition[] | undefined, type: string): Condition | undefined =>
   conditions?.find((condition) => condition.type === type);

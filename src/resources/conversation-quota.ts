@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
-import { listMap, objectName, ownerName, validations } from './schema.ts';
+import { listMap, objectName, observedGeneration, ownerName, validations } from './schema.ts';
 
 export const quotaScopes = ['Owner', 'Namespace'] as const;
 export const quotaPolicies = ['PauseOldest', 'PauseLongestIdle', 'Queue', 'Reject'] as const;
@@ -17,16 +17,22 @@ export const conversationQuotaSpecSchema = z
       .meta({ description: 'Owner: the limit holds for each owner on its own. Namespace: for all of them together.' }),
     owner: ownerName()
       .optional()
-      .meta({ description: 'With scope Owner: the one owner this is for. Absent: the default for every owner.' }),
-    limit: z.int().min(0).max(1_000_000).meta({ description: 'How many sandboxes may be active at once.' }),
-    onExceeded: z.enum(quotaPolicies).default('PauseOldest'),
+      .meta({ description: 'Owner to whom the quota applies, with scope Owner only. Absent: the default for every owner.' }),
+    limit: z.int().min(0).max(1_000_000).meta({ description: 'Maximum number of active sandboxes.' }),
+    onExceeded: z.enum(quotaPolicies).default('PauseOldest').meta({
+      description:
+        'Policy for a sandbox that exceeds the limit. PauseOldest, PauseLongestIdle: another sandbox is paused for it. Queue: it waits. Reject: the request is refused.',
+    }),
     minActiveSeconds: z
       .int()
       .min(0)
       .max(86_400)
       .default(0)
-      .meta({ description: 'How long a sandbox is safe from being paused once it runs.' }),
-    autoResume: z.enum(autoResumePolicies).default('All'),
+      .meta({ description: 'Seconds for which a running sandbox is not paused for another one.' }),
+    autoResume: z.enum(autoResumePolicies).default('All').meta({
+      description:
+        'Sandboxes paused by the quota that the operator resumes when there is room. All: each of them. Unfinished: those whose work is unfinished. Never: none.',
+    }),
     maxConversations: z
       .int()
       .min(0)
@@ -65,10 +71,14 @@ export const QuotaCondition = {
 export const maxFullOwners = 20;
 
 const counts = {
-  active: z.int().min(0).optional().meta({ description: 'How many sandboxes take a slot; also those that start or stop.' }),
-  waiting: z.int().min(0).optional().meta({ description: 'How many wait for one.' }),
-  paused: z.int().min(0).optional().meta({ description: 'How many a quota has paused and come back by themselves, now or after a delay.' }),
-  nextToPause: objectName().optional().meta({ description: 'The sandbox that one more start would pause.' }),
+  active: z.int().min(0).optional().meta({ description: 'Number of sandboxes that take a slot, including those that start or stop.' }),
+  waiting: z.int().min(0).optional().meta({ description: 'Number of sandboxes that wait for a slot.' }),
+  paused: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: 'Number of sandboxes that a quota has paused and that the operator is going to resume.' }),
+  nextToPause: objectName().optional().meta({ description: 'Name of the sandbox that the next start would pause.' }),
   conversations: z.int().min(0).optional().meta({
     description: 'Number of stored Conversations that maxConversations counts. Written by the operator; absent where nothing is limited.',
   }),
@@ -85,15 +95,15 @@ const counts = {
 };
 
 export const conversationQuotaStatusSchema = z.object({
-  observedGeneration: z.int().min(0).optional(),
+  observedGeneration: observedGeneration(),
   ...counts,
   fullOwners: z
-    .array(z.object({ owner: z.string(), ...counts }))
+    .array(z.object({ owner: z.string().meta({ description: 'Name of the owner.' }), ...counts }))
     .max(maxFullOwners)
     .optional()
     .meta({
       ...listMap('owner'),
-      description: 'Of a quota for many owners those that have no room left, the ones with the most that waits first.',
+      description: 'Owners that have no slot left, the one with most waiting sandboxes first. Only of a quota for many owners.',
     }),
   conditions: conditionsSchema,
 });
@@ -106,23 +116,23 @@ export const conversationQuotaDefinition: CustomResourceDefinition = {
   plural: 'conversationquotas',
   singular: 'conversationquota',
   shortNames: ['cq'],
-  description: 'How many sandboxes may be active at once, and what happens when one more wants to be.',
+  description: 'Limit on active sandboxes, and the policy for what exceeds it.',
   spec: conversationQuotaSpecSchema,
   status: conversationQuotaStatusSchema,
   printerColumns: [
     { name: 'Scope', type: 'string', jsonPath: '.spec.scope', description: 'Owner or Namespace.' },
-    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'The one owner it is for.' },
-    { name: 'Limit', type: 'integer', jsonPath: '.spec.limit', description: 'How many may be active.' },
-    { name: 'Active', type: 'integer', jsonPath: '.status.active', description: 'How many are.' },
-    { name: 'Waiting', type: 'integer', jsonPath: '.status.waiting', description: 'How many wait for room.' },
-    { name: 'Paused', type: 'integer', jsonPath: '.status.paused', description: 'How many it has paused.' },
+    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Owner to whom the quota applies.' },
+    { name: 'Limit', type: 'integer', jsonPath: '.spec.limit', description: 'Maximum number of active sandboxes.' },
+    { name: 'Active', type: 'integer', jsonPath: '.status.active', description: 'Number of sandboxes that take a slot.' },
+    { name: 'Waiting', type: 'integer', jsonPath: '.status.waiting', description: 'Number of sandboxes that wait for a slot.' },
+    { name: 'Paused', type: 'integer', jsonPath: '.status.paused', description: 'Number of sandboxes that the quota has paused.' },
     {
       name: 'Next-To-Pause',
       type: 'string',
       jsonPath: '.status.nextToPause',
-      description: 'Which one the next start would pause.',
+      description: 'Sandbox that the next start would pause.',
     },
-    { name: 'Policy', type: 'string', jsonPath: '.spec.onExceeded', description: 'What happens above the limit.', priority: 1 },
+    { name: 'Policy', type: 'string', jsonPath: '.spec.onExceeded', description: 'Policy for what exceeds the limit.', priority: 1 },
     {
       name: 'Conversations',
       type: 'integer',

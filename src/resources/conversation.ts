@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { confirmationPolicy, toolNames } from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
-import { immutable, listMap, objectName, ownerName, timestamp, validations } from './schema.ts';
+import { immutable, listMap, objectName, observedGeneration, ownerName, timestamp, validations } from './schema.ts';
 
 /** In the order in which a start passes them; ERROR can follow any but READY. SPEC: start task status. */
 export const startStatuses = ['WORKING', 'WAITING_FOR_SANDBOX', 'PREPARING_REPOSITORY', 'SETTING_UP_SKILLS', 'READY', 'ERROR'] as const;
@@ -19,14 +19,18 @@ export const gitProviders = ['github', 'gitlab', 'bitbucket', 'forgejo', 'azure_
 /** UTF-8 bytes; also the limit that one text of a message has in characters. */
 export const maxMessageBytes = 256 * 1024;
 export const maxTitleLength = 200;
-/** Messages that wait for their agent, and some that it has been told. */
+/** Maximum messages of a conversation: those that wait for the agent, and some that the agent has received. */
 export const maxMessages = 40;
 
 const contentSchema = z
   .object({
-    type: z.enum(['text', 'image']),
-    text: z.string().max(maxMessageBytes).optional(),
-    imageUrls: z.array(z.string().max(maxMessageBytes)).max(20).optional(),
+    type: z.enum(['text', 'image']).meta({ description: 'Kind of the part: text or image.' }),
+    text: z.string().max(maxMessageBytes).optional().meta({ description: 'Text of the part; required for the type text.' }),
+    imageUrls: z
+      .array(z.string().max(maxMessageBytes))
+      .max(20)
+      .optional()
+      .meta({ description: 'URLs of the images, also data URLs; required for the type image.' }),
   })
   .meta(
     validations(
@@ -44,32 +48,40 @@ const contentSchema = z
   );
 
 const messageSchema = z.object({
-  role: z.enum(['user', 'system', 'assistant']).default('user'),
-  content: z.array(contentSchema).min(1).max(64),
-  run: z.boolean().default(true).meta({ description: 'Whether the agent starts working at once, or only keeps the message.' }),
+  role: z.enum(['user', 'system', 'assistant']).default('user').meta({ description: 'Role in which the agent reads the message.' }),
+  content: z.array(contentSchema).min(1).max(64).meta({ description: 'Parts of the message, in order.' }),
+  run: z
+    .boolean()
+    .default(true)
+    .meta({ description: 'True: the agent starts a run with the message. False: the agent only stores the message.' }),
 });
 
 const laterMessageSchema = messageSchema
   .extend({
-    number: z.int().min(1).meta({ description: 'Its place in the order in which the agent is told; never given twice.' }),
-    id: z.string().min(1).max(64).meta({ description: 'Tells a message that is sent again from another one.' }),
+    number: z.int().min(1).meta({ description: 'Position of the message in the order of delivery. A number is used once.' }),
+    id: z.string().min(1).max(64).meta({ description: 'Identifier that the client chose; a message with the same id is a repetition.' }),
   })
-  .meta({ description: 'What the agent is told after the first message.' });
+  .meta({ description: 'A message that follows the first one.' });
 
 export const conversationSpecSchema = z
   .object({
-    owner: ownerName().meta({ description: 'Whom the conversation belongs to. Only this owner sees it over REST.' }),
-    title: z.string().max(maxTitleLength).optional().meta({ description: 'What it is called; by default what the agent calls it.' }),
+    owner: ownerName().meta({ description: 'Owner of the conversation. Other owners do not see the conversation over REST.' }),
+    title: z
+      .string()
+      .max(maxTitleLength)
+      .optional()
+      .meta({ description: 'Title of the conversation. Absent: the title that the agent gives.' }),
     initialMessage: messageSchema
       .optional()
-      .meta({ description: 'The first message. Without one the conversation is idle until it gets one.' }),
+      .meta({ description: 'First message. Absent: the conversation is idle until it receives one.' }),
     messages: z
       .array(laterMessageSchema)
       .max(maxMessages)
       .optional()
       .meta({
         ...listMap('number'),
-        description: 'Further messages: each is told to the agent once, in the order of their numbers, while the sandbox is RUNNING.',
+        description:
+          'Further messages. The operator delivers each of them once, in the order of their numbers, while the sandbox is RUNNING.',
       }),
     repository: z
       .object({
@@ -77,35 +89,48 @@ export const conversationSpecSchema = z
           .string()
           .max(255)
           .regex(/^[A-Za-z0-9_.-]+(\/[A-Za-z0-9_.-]+)+$/)
-          .meta({ description: 'owner/name.' }),
+          .meta({ description: 'Path of the repository on its git host, owner/name.' }),
         branch: z
           .string()
           .min(1)
           .max(255)
           .optional()
-          .meta({ description: 'A branch or tag; by default the one that the repository names.' }),
-        provider: z.enum(gitProviders).optional().meta({ description: 'Which configured git host it is on; by default the first.' }),
+          .meta({ description: 'Branch or tag to check out. Absent: the default branch of the repository.' }),
+        provider: z
+          .enum(gitProviders)
+          .optional()
+          .meta({ description: 'Git host of the repository. Absent: the first host that the gateway has.' }),
       })
       .optional()
-      .meta({ description: 'What the agent works on; cloned before it starts.' }),
+      .meta({ description: 'Repository that the operator clones into the sandbox before the agent starts.' }),
     sandboxName: objectName()
       .optional()
-      .meta({ description: 'A sandbox of the same owner to join. Without it the conversation gets its own.' }),
-    templateName: objectName().default('default').meta({ description: 'The SandboxTemplate that its own sandbox is made from.' }),
+      .meta({ description: 'Name of a sandbox of the same owner to join. Absent: the operator creates a sandbox for the conversation.' }),
+    templateName: objectName()
+      .default('default')
+      .meta({ description: 'Name of the SandboxTemplate from which the operator creates the sandbox of the conversation.' }),
     agent: z
       .object({
-        type: z.string().max(64).optional(),
-        model: z.string().max(256).optional(),
-        systemMessageSuffix: z.string().max(16_384).optional(),
-        tools: toolNames().optional().meta({ description: "What the agent may use; by default the template's choice." }),
+        type: z.string().max(64).optional().meta({ description: 'Type of the agent, as clients name it; the operator stores it only.' }),
+        model: z.string().max(256).optional().meta({ description: 'Name of the model. Absent: the model of the template.' }),
+        systemMessageSuffix: z.string().max(16_384).optional().meta({ description: 'Text that the agent appends to its system message.' }),
+        tools: toolNames().optional().meta({ description: 'Names of the tools that the agent may use. Absent: those of the template.' }),
         confirmationPolicy: confirmationPolicy().optional(),
       })
-      .optional(),
-    parent: objectName().optional().meta({ description: 'The conversation that this one was started from.' }),
-    trigger: z.string().max(64).optional().meta({ description: 'What started it, for example gui or resolver.' }),
-    prNumbers: z.array(z.int().min(1)).max(100).optional(),
-    public: z.boolean().optional(),
-    tags: z.record(z.string().max(64), z.string().max(256)).optional(),
+      .optional()
+      .meta({ description: 'Settings of the agent that differ from the template.' }),
+    parent: objectName().optional().meta({ description: 'Name of the conversation from which this one was started.' }),
+    trigger: z.string().max(64).optional().meta({ description: 'Origin of the conversation, for example gui or resolver.' }),
+    prNumbers: z
+      .array(z.int().min(1))
+      .max(100)
+      .optional()
+      .meta({ description: 'Numbers of the pull requests that the conversation is about.' }),
+    public: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Mark of a client that shares the conversation; the operator grants nobody access by it.' }),
+    tags: z.record(z.string().max(64), z.string().max(256)).optional().meta({ description: 'Labels that clients set, by name.' }),
     ttlSecondsAfterFinished: z.int().min(0).max(2_147_483_647).optional().meta({
       description:
         "Seconds for which the conversation is kept once it is over; then it is deleted with its own sandbox, whose volume goes by the template's storage.retain. A conversation is over while its condition Finished is True: its run has ended and no message waits for the agent, or its start has failed, or its sandbox is gone. The seconds count from the transition of that condition, or from the last activity, resume or pause where one of these is later. The operator announces the deletion by an Event and the condition Expiring. Absent: retention of the SandboxTemplate decides.",
@@ -121,115 +146,151 @@ export const conversationSpecSchema = z
   );
 
 const transitionSchema = z.object({
-  status: z.enum(startStatuses),
-  time: timestamp(),
-  detail: z.string().max(2048).optional(),
+  status: z.enum(startStatuses).meta({ description: 'Status that the start entered.' }),
+  time: timestamp().meta({ description: 'Time at which the start entered the status.' }),
+  detail: z.string().max(2048).optional().meta({ description: 'Explanation for people.' }),
 });
 
 export const startStepNames = ['clone', 'setup'] as const;
 export const startStepStates = ['running', 'done', 'failed'] as const;
 
 const startStepSchema = z.object({
-  name: z.enum(startStepNames),
-  state: z.enum(startStepStates),
-  startedAt: timestamp(),
-  updatedAt: timestamp(),
-  endedAt: timestamp().optional(),
-  exitCode: z.int().min(0).max(255).optional(),
+  name: z.enum(startStepNames).meta({ description: "clone, or setup: the repository's own set-up script." }),
+  state: z.enum(startStepStates).meta({ description: 'running, done or failed.' }),
+  startedAt: timestamp().meta({ description: 'Time at which the step began.' }),
+  updatedAt: timestamp().meta({ description: 'Time at which the operator last saw a change of the step.' }),
+  endedAt: timestamp().optional().meta({ description: 'Time at which the step ended. Absent while the step runs.' }),
+  exitCode: z.int().min(0).max(255).optional().meta({ description: 'Exit code of the command. Absent while the step runs.' }),
   output: z
     .string()
     .max(4096)
     .optional()
-    .meta({ description: 'The last of what it has printed, without control characters and what looks like a credential.' }),
+    .meta({ description: 'Last part of the output, without control characters and without text that looks like a credential.' }),
 });
 
 export const conversationStatusSchema = z.object({
-  observedGeneration: z.int().min(0).optional(),
+  observedGeneration: observedGeneration(),
   start: z
     .object({
-      status: z.enum(startStatuses),
-      transitions: z.array(transitionSchema).max(8).meta({ description: 'Every status the start has had, oldest first.' }),
+      status: z.enum(startStatuses).meta({ description: 'Current status of the start.' }),
+      transitions: z.array(transitionSchema).max(8).meta({ description: 'All statuses that the start has entered, oldest first.' }),
       errorCode: z
         .string()
         .max(64)
         .optional()
-        .meta({ description: 'Why it is in ERROR or, before that, what keeps it waiting: a stable code, see docs/reasons.md.' }),
-      error: z.string().max(2048).optional().meta({ description: 'The same in words that are safe to show to the owner.' }),
-      deadline: timestamp().optional().meta({ description: 'When the present step counts as failed.' }),
+        .meta({ description: 'Stable code of the error or, before that, of what delays the start; docs/reasons.md lists all codes.' }),
+      error: z.string().max(2048).optional().meta({ description: 'Explanation of the code for the owner.' }),
+      deadline: timestamp().optional().meta({ description: 'Time at which the current step fails.' }),
       steps: z
         .array(startStepSchema)
         .max(8)
         .optional()
-        .meta({ description: "What was run in the sandbox for it: the clone, and the repository's own set-up script." }),
+        .meta({ description: "Commands that the operator ran in the sandbox: the clone, and the repository's own set-up script." }),
     })
-    .optional(),
-  sandboxName: objectName().optional(),
+    .optional()
+    .meta({ description: 'Start of the conversation. Written by the operator; absent until the operator has seen the conversation.' }),
+  sandboxName: objectName()
+    .optional()
+    .meta({ description: 'Name of the sandbox of the conversation. Absent until the operator has chosen it.' }),
   sandboxUID: z
     .string()
     .max(64)
     .optional()
-    .meta({ description: 'Which one of that name. One that is made again in its place is another.' }),
-  sandboxStatus: z.enum(sandboxStatuses).optional(),
-  sandboxStatusReason: z.string().max(64).optional(),
-  executionStatus: z.enum(executionStatuses).optional(),
-  executionDetail: z.string().max(2048).optional(),
+    .meta({ description: 'UID of the sandbox; a sandbox recreated under the same name has a different UID.' }),
+  sandboxStatus: z.enum(sandboxStatuses).optional().meta({ description: 'Phase of the sandbox; MISSING once the sandbox is gone.' }),
+  sandboxStatusReason: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ description: 'Reason of the phase of the sandbox; docs/reasons.md lists all reasons.' }),
+  executionStatus: z
+    .enum(executionStatuses)
+    .optional()
+    .meta({ description: "Status of the agent's run. Absent until the agent has the conversation." }),
+  executionDetail: z.string().max(2048).optional().meta({ description: 'Explanation of executionStatus for people.' }),
   agentEpoch: z
     .int()
     .min(0)
     .optional()
-    .meta({ description: "The sandbox's agentEpoch when executionStatus was seen: since then the agent has not been younger than that." }),
+    .meta({ description: 'Value of agentEpoch of the sandbox when the operator last read executionStatus.' }),
   interruption: z
     .object({
-      reason: z.string().max(64),
-      time: timestamp(),
-      lastResumeTime: timestamp().optional().meta({ description: 'When the agent was last told to go on, and took it.' }),
+      reason: z.string().max(64).meta({ description: 'Cause of the interruption; docs/reasons.md lists all causes.' }),
+      time: timestamp().meta({ description: 'Time at which the operator saw the interruption.' }),
+      lastResumeTime: timestamp()
+        .optional()
+        .meta({ description: 'Time at which the agent last accepted a resume of the run. Absent until then.' }),
       containerLosses: z
         .int()
         .min(0)
         .optional()
-        .meta({ description: 'How often in a row it has lost its container, each time soon after it had gone on.' }),
-      resumeAttempts: z.int().min(0).optional().meta({ description: 'How often the agent was told to go on, since it was cut.' }),
-      resumeRejections: z.int().min(0).optional().meta({ description: 'How often the agent has refused that.' }),
+        .meta({ description: 'Number of consecutive container losses, each of them soon after a resume of the run.' }),
+      resumeAttempts: z
+        .int()
+        .min(0)
+        .optional()
+        .meta({ description: 'Number of resumes that the operator has requested from the agent since the interruption.' }),
+      resumeRejections: z.int().min(0).optional().meta({ description: 'Number of those resumes that the agent has rejected.' }),
       abandonedReason: z
         .enum(['LostTooOften', 'Refused', 'Stalled'])
         .optional()
-        .meta({ description: 'Why it does not go on by itself any more.' }),
+        .meta({ description: 'Reason why the operator no longer resumes the run. Absent while the operator still does.' }),
     })
     .optional()
-    .meta({ description: 'Why a run was stopped half-way, until it is over.' }),
+    .meta({ description: 'Interruption of the current run. Absent when the run was not interrupted or is over.' }),
   messages: z
     .object({
-      lastDelivered: z.int().min(0).meta({ description: 'Up to which number of spec.messages the agent has been told.' }),
-      lastDeliveredTime: timestamp().optional().meta({ description: 'When it was last told something that makes it work.' }),
-      runPending: z.boolean().optional().meta({ description: 'It has stored the last message, and has yet to begin to work on it.' }),
+      lastDelivered: z
+        .int()
+        .min(0)
+        .meta({ description: 'Number of the last message in spec.messages that the agent has received; 0: none of them.' }),
+      lastDeliveredTime: timestamp().optional().meta({ description: 'Time at which the agent last received a message that starts a run.' }),
+      runPending: z
+        .boolean()
+        .optional()
+        .meta({ description: 'True: the agent has stored the last message and has not started a run for it yet.' }),
       previousExecutionStatus: z
         .enum(['paused', 'error'])
         .optional()
-        .meta({ description: 'What the agent was when it stored that, and stays until it begins.' }),
+        .meta({ description: 'Status of the run before the message, which the agent reports until it starts the run.' }),
       inFlight: z
         .object({
-          number: z.int().min(1),
-          attempt: z.int().min(1),
-          time: timestamp(),
-          container: z.string().max(256).optional(),
-          after: z.object({ id: z.string().max(128), timestamp: z.string().max(64) }).optional(),
+          number: z.int().min(1).meta({ description: 'Number of the message in spec.messages.' }),
+          attempt: z.int().min(1).meta({ description: 'Number of the delivery attempt, from 1.' }),
+          time: timestamp().meta({ description: 'Time of the attempt.' }),
+          container: z.string().max(256).optional().meta({ description: 'ID of the container to which the message is sent.' }),
+          after: z
+            .object({
+              id: z.string().max(128).meta({ description: 'ID of the event.' }),
+              timestamp: z.string().max(64).meta({ description: "Timestamp of the event on the agent's clock." }),
+            })
+            .optional()
+            .meta({ description: 'Last message event that the agent had before the attempt.' }),
         })
         .optional()
         .meta({
           description:
-            'The message that is on its way, and the last one that the agent had before: what is needed to know whether it came.',
+            'Message whose delivery is under way. The operator stores it before it sends the message, so that a new operator can find out whether the agent received it.',
         }),
     })
-    .optional(),
-  title: z.string().max(maxTitleLength).optional().meta({ description: "What it is called: spec.title, else the agent's own title." }),
-  lastActivityTime: timestamp().optional(),
+    .optional()
+    .meta({ description: 'Delivery of messages to the agent. Written by the operator; absent until the agent has the conversation.' }),
+  title: z
+    .string()
+    .max(maxTitleLength)
+    .optional()
+    .meta({ description: "Title of the conversation: spec.title, else the agent's own title." }),
+  lastActivityTime: timestamp()
+    .optional()
+    .meta({ description: 'Time of the last event of the agent. Absent until the agent has the conversation.' }),
   metrics: z
     .object({
-      accumulatedCost: z.string().max(32).optional().meta({ description: 'US dollars, decimal.' }),
-      promptTokens: z.int().min(0).optional(),
-      completionTokens: z.int().min(0).optional(),
+      accumulatedCost: z.string().max(32).optional().meta({ description: 'Cost in US dollars, as a decimal number.' }),
+      promptTokens: z.int().min(0).optional().meta({ description: 'Number of tokens in prompts.' }),
+      completionTokens: z.int().min(0).optional().meta({ description: 'Number of tokens in completions.' }),
     })
-    .optional(),
+    .optional()
+    .meta({ description: 'Usage that the agent reports. Absent until the agent has reported some.' }),
   conditions: conditionsSchema,
 });
 
@@ -247,24 +308,30 @@ export const conversationDefinition: CustomResourceDefinition = {
   plural: 'conversations',
   singular: 'conversation',
   shortNames: ['conv'],
-  description: 'A task for a software agent, its start and its progress.',
+  description: 'A task for a software agent, with its start and its progress.',
   spec: conversationSpecSchema,
   status: conversationStatusSchema,
   printerColumns: [
     { name: 'Sandbox', type: 'string', jsonPath: '.status.sandboxStatus', description: 'STARTING, RUNNING, PAUSED, ERROR or MISSING.' },
-    { name: 'Execution', type: 'string', jsonPath: '.status.executionStatus', description: 'What the agent does.' },
-    { name: 'Start', type: 'string', jsonPath: '.status.start.status', description: 'How far the start has come.' },
-    { name: 'Repository', type: 'string', jsonPath: '.spec.repository.name', description: 'The repository worked on.' },
-    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Whom it belongs to.' },
-    { name: 'Sandbox-Name', type: 'string', jsonPath: '.status.sandboxName', description: 'The sandbox it runs in.', priority: 1 },
+    { name: 'Execution', type: 'string', jsonPath: '.status.executionStatus', description: "Status of the agent's run." },
+    { name: 'Start', type: 'string', jsonPath: '.status.start.status', description: 'Current status of the start.' },
+    { name: 'Repository', type: 'string', jsonPath: '.spec.repository.name', description: 'Repository of the conversation.' },
+    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Owner of the conversation.' },
+    {
+      name: 'Sandbox-Name',
+      type: 'string',
+      jsonPath: '.status.sandboxName',
+      description: 'Name of the sandbox of the conversation.',
+      priority: 1,
+    },
     {
       name: 'Reason',
       type: 'string',
       jsonPath: '.status.sandboxStatusReason',
-      description: 'Why the sandbox is in its status.',
+      description: 'Reason of the phase of the sandbox.',
       priority: 1,
     },
-    { name: 'Title', type: 'string', jsonPath: '.status.title', description: 'What it is called.', priority: 1 },
+    { name: 'Title', type: 'string', jsonPath: '.status.title', description: 'Title of the conversation.', priority: 1 },
     ageColumn,
   ],
   selectableFields: ['.spec.owner', '.status.sandboxStatus', '.status.sandboxName'],
@@ -272,7 +339,7 @@ export const conversationDefinition: CustomResourceDefinition = {
 
 export const conversations = resourceOf<Conversation>(conversationDefinition);
 
-/** Where the start stands; a conversation that no controller has seen yet is WORKING. */
+/** Current status of the start; WORKING for a conversation that no controller has seen yet. */
 export const startStatusOf = ({ status }: { readonly status?: ConversationStatus | undefined }): StartStatus =>
   status?.start?.status ?? 'WORKING';
 
@@ -291,7 +358,7 @@ export interface ConversationMessages<M extends Pick<LaterMessage, 'number'> = P
   readonly status?: ConversationStatus | undefined;
 }
 
-/** What the agent has not been told yet, in order. */
+/** Messages that the agent has not received yet, in order. */
 export function undeliveredMessages<M extends Pick<LaterMessage, 'number'>>({ spec, status }: ConversationMessages<M>): readonly M[] {
   const told = status?.messages?.lastDelivered ?? 0;
   return (spec.messages ?? []).filter(({ number }) => number > told).sort((one, other) => one.number - other.number);

@@ -4,7 +4,7 @@ import { agentKinds, confirmationPolicy, credentialName, modelBaseUrl, modelPatt
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
 import type { Wire } from '@conversation-operator/kube/object';
-import { validations } from './schema.ts';
+import { observedGeneration, validations } from './schema.ts';
 
 /** A Go duration of the kind that people write by hand: 90s, 20m, 1h30m. */
 const duration = () =>
@@ -40,8 +40,8 @@ const modelRules = [
 ];
 
 export const sandboxTemplateSpecSchema = z.object({
-  displayName: z.string().max(100).optional(),
-  description: z.string().max(1000).optional(),
+  displayName: z.string().max(100).optional().meta({ description: 'Name of the template for people.' }),
+  description: z.string().max(1000).optional().meta({ description: 'Purpose of the template, for people.' }),
   podTemplate: z
     .custom<Wire<V1PodTemplateSpec>>((value) => typeof value === 'object' && value !== null)
     .meta({
@@ -55,36 +55,46 @@ export const sandboxTemplateSpecSchema = z.object({
       kind: z
         .enum(agentKinds)
         .optional()
-        .meta({ description: 'Which protocol the agent speaks, by default openhands. A sandbox keeps its kind.' }),
+        .meta({ description: 'Protocol of the agent. Absent: openhands. A sandbox keeps the kind of its first pod.' }),
       port: z.int().min(1).max(65_535).optional().meta({
         description: 'Port on which the agent listens; by default the port of its kind, 8000. A pod keeps the port that it was made with.',
       }),
-      workingDir: z.string().startsWith('/').max(255).default('/workspace'),
-      model: z.string().max(256).optional().meta({ description: 'The model that conversations use when they name none.' }),
+      workingDir: z
+        .string()
+        .startsWith('/')
+        .max(255)
+        .default('/workspace')
+        .meta({ description: "Folder of the sandbox's volume, in which the agent works." }),
+      model: z.string().max(256).optional().meta({ description: 'Model of the conversations that name none.' }),
       stuckAfter: duration().optional().meta({
         description:
-          'A run that reports nothing for so long is stopped, and its conversation is stuck. Longer than any tool runs, and than the model may take. Absent: never.',
+          'Time after which the operator stops a run that reports nothing, and marks its conversation as stuck. Longer than any tool runs and than any answer of the model takes. Absent: never.',
       }),
-      baseUrl: modelBaseUrl().optional().meta({ description: "Where the model is served; by default where the model's name says." }),
+      baseUrl: modelBaseUrl()
+        .optional()
+        .meta({ description: "URL of the model's API. Absent: the address that the name of the model implies." }),
       credential: credentialName()
         .optional()
-        .meta({ description: "The model's API key: the name of a file in the operator's AGENT_CREDENTIALS_DIR, never the key itself." }),
+        .meta({
+          description:
+            "Name of the file in the operator's AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.",
+        }),
       allowedModels: modelPatterns().optional().meta({
         description:
-          'Which models conversations may name beside the one of the template: patterns in which * matches any characters. Absent: with a credential those of the same provider, else all.',
+          'Patterns of the models that conversations may name beside the model of the template; * matches any characters. Absent: with a credential the models of the same provider, else all.',
       }),
       tools: toolNames()
         .optional()
-        .meta({ description: "What the agent may use when a conversation does not say; by default the agent's choice." }),
+        .meta({ description: "Names of the tools for conversations that name none. Absent: the agent's own choice." }),
       confirmationPolicy: confirmationPolicy().optional(),
       maxIterations: z
         .int()
         .min(1)
         .max(10_000)
         .optional()
-        .meta({ description: "How many steps a run may take; by default the agent's choice." }),
+        .meta({ description: "Maximum steps of a run. Absent: the agent's own maximum." }),
     })
-    .meta(validations(...modelRules))
+    .meta({ ...validations(...modelRules), description: 'Settings of the agent in the sandbox.' })
     .prefault({}),
   storage: z
     .object({
@@ -92,14 +102,24 @@ export const sandboxTemplateSpecSchema = z.object({
         .string()
         .regex(/^[0-9]+(\.[0-9]+)?(Ki|Mi|Gi|Ti|k|M|G|T)?$/)
         .max(20)
-        .default('10Gi'),
-      storageClassName: z.string().max(253).optional(),
-      retain: z.boolean().default(false).meta({ description: 'Keep the volume when its sandbox is deleted.' }),
+        .default('10Gi')
+        .meta({ description: 'Size of the volume, as a Kubernetes quantity.' }),
+      storageClassName: z
+        .string()
+        .max(253)
+        .optional()
+        .meta({ description: 'Storage class of the volume. Absent: the default class of the cluster.' }),
+      retain: z.boolean().default(false).meta({ description: 'True: the volume is kept when its sandbox is deleted.' }),
     })
+    .meta({ description: 'Volume of the sandbox.' })
     .prefault({}),
-  idleTimeout: duration().optional().meta({ description: 'How long an agent may be idle before its sandbox is paused. Absent: for ever.' }),
-  startDeadline: duration().default('5m').meta({ description: 'How long a sandbox may take to become RUNNING.' }),
-  maxActiveTime: duration().optional().meta({ description: 'How long a sandbox may run without a pause. Absent: for ever.' }),
+  idleTimeout: duration()
+    .optional()
+    .meta({ description: 'Time without a run after which the operator pauses the sandbox. Absent: never.' }),
+  startDeadline: duration()
+    .default('5m')
+    .meta({ description: 'Time within which the sandbox becomes RUNNING for the first time, or fails.' }),
+  maxActiveTime: duration().optional().meta({ description: 'Time after which the operator pauses a running sandbox. Absent: never.' }),
   retention: z
     .object({
       finished: duration().optional().meta({
@@ -126,7 +146,7 @@ export const sandboxTemplateSpecSchema = z.object({
 });
 
 export const sandboxTemplateStatusSchema = z.object({
-  observedGeneration: z.int().min(0).optional(),
+  observedGeneration: observedGeneration(),
   conditions: conditionsSchema,
 });
 
@@ -140,11 +160,11 @@ export const sandboxTemplateDefinition: CustomResourceDefinition = {
   plural: 'sandboxtemplates',
   singular: 'sandboxtemplate',
   shortNames: ['sbt'],
-  description: 'What sandboxes are made from: image, resources, storage and time limits. REST calls it a sandbox spec.',
+  description: 'Template of sandboxes: image, resources, storage and time limits. REST calls it a sandbox spec.',
   spec: sandboxTemplateSpecSchema,
   status: sandboxTemplateStatusSchema,
   printerColumns: [
-    { name: 'Display-Name', type: 'string', jsonPath: '.spec.displayName', description: 'What people call it.' },
+    { name: 'Display-Name', type: 'string', jsonPath: '.spec.displayName', description: 'Name of the template for people.' },
     {
       name: 'Image',
       type: 'string',
@@ -155,7 +175,7 @@ export const sandboxTemplateDefinition: CustomResourceDefinition = {
       name: 'Valid',
       type: 'string',
       jsonPath: '.status.conditions[?(@.type=="Valid")].status',
-      description: 'Whether pods can be made of it.',
+      description: 'Whether the operator can create pods from the template.',
     },
     { name: 'Idle-Timeout', type: 'string', jsonPath: '.spec.idleTimeout', description: 'Idle time before a pause.', priority: 1 },
     ageColumn,

@@ -3,81 +3,110 @@ import { agentKinds } from './agent-settings.ts';
 import { conditionsSchema, findCondition, isTrue } from './conditions.ts';
 import { sandboxStatuses, type SandboxStatus } from './conversation.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
-import { immutable, objectName, ownerName, timestamp, validations } from './schema.ts';
+import { immutable, objectName, observedGeneration, ownerName, timestamp, validations } from './schema.ts';
 
 export const sandboxSpecSchema = z
   .object({
-    owner: ownerName().meta({ description: 'Whom the sandbox belongs to. Only this owner sees it over REST.' }),
-    templateName: objectName().default('default'),
+    owner: ownerName().meta({ description: 'Owner of the sandbox. Other owners do not see the sandbox over REST.' }),
+    templateName: objectName()
+      .default('default')
+      .meta({ description: 'Name of the SandboxTemplate from which the operator creates the pod.' }),
     replicas: z
       .int()
       .min(0)
       .max(1)
       .default(1)
-      .meta({ description: '0 pauses the sandbox, 1 lets it run: what a person wants, never the quota.' }),
+      .meta({ description: 'Replicas that the owner wants: 0 pauses the sandbox, 1 runs it. Quotas never change this field.' }),
   })
   .meta(validations(...immutable({ required: ['owner', 'templateName'] })));
 
 export const sandboxStatusSchema = z.object({
-  observedGeneration: z.int().min(0).optional(),
-  phase: z.enum(sandboxStatuses).optional(),
-  reason: z.string().max(64).optional(),
-  message: z.string().max(2048).optional(),
-  replicas: z.int().min(0).max(1).optional().meta({ description: '1 while a pod exists or may be created.' }),
-  selector: z.string().max(256).optional(),
-  podName: objectName().optional(),
-  podUID: z.string().max(64).optional(),
-  podIP: z.string().max(64).optional(),
-  containerID: z.string().max(256).optional().meta({ description: 'The container whose agent has been given its keys.' }),
-  agentPort: z.int().min(1).max(65_535).optional(),
+  observedGeneration: observedGeneration(),
+  phase: z.enum(sandboxStatuses).optional().meta({ description: 'Phase of the sandbox, a projection of spec and conditions.' }),
+  reason: z.string().max(64).optional().meta({ description: 'Reason of the phase; docs/reasons.md lists all reasons.' }),
+  message: z.string().max(2048).optional().meta({ description: 'Explanation of the phase for people.' }),
+  replicas: z.int().min(0).max(1).optional().meta({ description: 'Number of pods: 1 while a pod exists or may be created.' }),
+  selector: z.string().max(256).optional().meta({ description: 'Label selector of the pod, for the scale subresource.' }),
+  podName: objectName().optional().meta({ description: 'Name of the pod. Absent while the sandbox has none.' }),
+  podUID: z.string().max(64).optional().meta({ description: 'UID of the pod. Absent while the sandbox has none.' }),
+  podIP: z.string().max(64).optional().meta({ description: 'Address of the pod. Absent until the pod has one.' }),
+  containerID: z
+    .string()
+    .max(256)
+    .optional()
+    .meta({ description: 'ID of the container whose agent has received its keys. Absent while there is none.' }),
+  agentPort: z
+    .int()
+    .min(1)
+    .max(65_535)
+    .optional()
+    .meta({ description: 'Port on which the agent of the pod listens. Absent while the sandbox has no pod.' }),
   agentKind: z
     .enum(agentKinds)
     .optional()
-    .meta({ description: "Which protocol its agent speaks: the template's word when it first got a pod. Absent: openhands." }),
+    .meta({ description: "Protocol of the agent: the template's kind when the first pod was created. Absent: openhands." }),
   masterKeyId: z
     .string()
     .max(64)
     .optional()
-    .meta({ description: 'Which master key its keys are derived from, so that a rotation leaves them as they are.' }),
+    .meta({
+      description: 'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',
+    }),
   sessionKeysPerApiKey: z.boolean().optional().meta({
     description:
-      "True: each API key is shown a session key of its own. Absent on a sandbox from before that: its session key is its agent's own key until the first rotation.",
+      "True: each API key reads a session key of its own. Absent on sandboxes of earlier versions, whose session key is the agent's own key until the first rotation.",
   }),
   interruptedConversationIDs: z
     .array(z.string().max(64))
     .max(64)
     .optional()
-    .meta({ description: 'Ids of the conversations whose runs the last stop cut half-way.' }),
+    .meta({ description: 'IDs of the conversations whose runs the last pause interrupted. Absent when it interrupted none.' }),
   lastContainerID: z
     .string()
     .max(256)
     .optional()
-    .meta({ description: 'The last container whose agent has been given its keys, kept when that has ended.' }),
+    .meta({ description: 'ID of the last container whose agent received its keys, also after the container has ended.' }),
   agentEpoch: z
     .int()
     .min(0)
     .optional()
-    .meta({ description: 'How often an agent has begun to run: in a new container, or because a pause ended before its container did.' }),
+    .meta({
+      description:
+        'Number of times that an agent has begun to run: in a new container, or after a pause that ended before its container did.',
+    }),
   lastInterruption: z
-    .object({ reason: z.string().max(64), agentEpoch: z.int().min(0) })
+    .object({
+      reason: z.string().max(64).meta({ description: 'Reason of the phase at that time.' }),
+      agentEpoch: z.int().min(0).meta({ description: 'Value of agentEpoch at that time.' }),
+    })
     .optional()
-    .meta({ description: 'Why its agent was stopped the last time, and what agentEpoch was then.' }),
-  lastUserPauseEpoch: z.int().min(0).optional().meta({ description: 'What agentEpoch was when its owner paused it the last time.' }),
+    .meta({ description: 'Last pause or stop of the agent. Absent until the first one.' }),
+  lastUserPauseEpoch: z
+    .int()
+    .min(0)
+    .optional()
+    .meta({ description: 'Value of agentEpoch when the owner last paused the sandbox. Absent until the first pause by the owner.' }),
   lastDisruptionEpoch: z.int().min(0).optional().meta({
-    description:
-      'Value of agentEpoch when the cluster, or a person, last took its pod away. Written by the sandbox controller; absent while none was.',
+    description: 'Value of agentEpoch when a drain, a lost node or a deletion last removed the pod. Absent until that happened.',
   }),
   startingSinceTime: timestamp()
     .optional()
-    .meta({ description: 'Since when it has been on its way to RUNNING; the start deadline counts from here.' }),
-  activeSinceTime: timestamp().optional().meta({ description: 'Since when it has been RUNNING without a pause.' }),
-  pauseTime: timestamp().optional(),
-  waitingSinceTime: timestamp().optional().meta({ description: 'Since when it has been waiting for room under a quota.' }),
+    .meta({ description: 'Time from which the sandbox has been starting; startDeadline of the template counts from this time.' }),
+  activeSinceTime: timestamp()
+    .optional()
+    .meta({ description: 'Time from which the sandbox has been RUNNING without a pause. Absent while the sandbox is paused.' }),
+  pauseTime: timestamp().optional().meta({ description: 'Time at which the current pause began. Absent when no pause is under way.' }),
+  waitingSinceTime: timestamp()
+    .optional()
+    .meta({ description: 'Time from which the sandbox has been waiting for a slot of a quota. Absent while it does not wait.' }),
   observedResumeRequest: z
     .string()
     .max(64)
     .optional()
-    .meta({ description: 'The request to resume that was there when it was paused or failed; a later one undoes that.' }),
+    .meta({
+      description:
+        'Value of the annotation conversation-operator.dev/resume-requested-at when the sandbox was paused or failed. Another value resumes the sandbox.',
+    }),
   automaticResumes: z
     .object({
       count: z.int().min(1).max(1_000).meta({ description: 'Number of automatic resumes in a row.' }),
@@ -241,11 +270,11 @@ export const sandboxDefinition: CustomResourceDefinition = {
   status: sandboxStatusSchema,
   printerColumns: [
     { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'STARTING, RUNNING, PAUSED or ERROR.' },
-    { name: 'Reason', type: 'string', jsonPath: '.status.reason', description: 'Why it is in its phase.' },
-    { name: 'Template', type: 'string', jsonPath: '.spec.templateName', description: 'What it is made from.' },
-    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Whom it belongs to.' },
-    { name: 'Pod-IP', type: 'string', jsonPath: '.status.podIP', description: 'Where its agent listens.', priority: 1 },
-    { name: 'Message', type: 'string', jsonPath: '.status.message', description: 'The reason in words.', priority: 1 },
+    { name: 'Reason', type: 'string', jsonPath: '.status.reason', description: 'Reason of the phase.' },
+    { name: 'Template', type: 'string', jsonPath: '.spec.templateName', description: 'SandboxTemplate of the sandbox.' },
+    { name: 'Owner', type: 'string', jsonPath: '.spec.owner', description: 'Owner of the sandbox.' },
+    { name: 'Pod-IP', type: 'string', jsonPath: '.status.podIP', description: 'Address of the pod.', priority: 1 },
+    { name: 'Message', type: 'string', jsonPath: '.status.message', description: 'Explanation of the phase.', priority: 1 },
     ageColumn,
   ],
   selectableFields: ['.spec.owner', '.status.phase'],

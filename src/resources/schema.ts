@@ -24,6 +24,10 @@ export const ownerName = () =>
 /** RFC 3339. A plain string for zod: Kubernetes validates the format, and not every writer's offset is `Z`. */
 export const timestamp = () => z.string().max(40).meta({ format: 'date-time' });
 
+/** Generation of the spec that a controller has acted on. */
+export const observedGeneration = () =>
+  z.int().min(0).optional().meta({ description: 'Generation of the spec that the status describes. Written by the operator.' });
+
 /** A list that Kubernetes treats as a map with this key (server-side apply, duplicates refused). */
 export const listMap = (key: string) => ({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] });
 
