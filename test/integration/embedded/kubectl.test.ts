@@ -67,7 +67,7 @@ describe.each(programs)('%s', (program) => {
   });
 
   it('explains kinds', async () => {
-    expect(await kubectl('explain', 'conversation.spec')).toMatch(/owner\s+<string> -required-\s+Whom the conversation belongs to/);
+    expect(await kubectl('explain', 'conversation.spec')).toMatch(/owner\s+<string> -required-\s+Owner of the conversation/);
     expect(await kubectl('explain', 'pod.spec.containers')).toMatch(/image\s+<string>/);
   });
 
