@@ -73,12 +73,9 @@ export const sandboxTemplateSpecSchema = z.object({
       baseUrl: modelBaseUrl()
         .optional()
         .meta({ description: "URL of the model's API. Absent: the address that the name of the model implies." }),
-      credential: credentialName()
-        .optional()
-        .meta({
-          description:
-            "Name of the file in the operator's AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.",
-        }),
+      credential: credentialName().optional().meta({
+        description: "Name of the file in the operator's AGENT_CREDENTIALS_DIR that holds the API key of the model; never the key itself.",
+      }),
       allowedModels: modelPatterns().optional().meta({
         description:
           'Patterns of the models that conversations may name beside the model of the template; * matches any characters. Absent: with a credential the models of the same provider, else all.',

@@ -45,13 +45,9 @@ export const sandboxStatusSchema = z.object({
     .enum(agentKinds)
     .optional()
     .meta({ description: "Protocol of the agent: the template's kind when the first pod was created. Absent: openhands." }),
-  masterKeyId: z
-    .string()
-    .max(64)
-    .optional()
-    .meta({
-      description: 'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',
-    }),
+  masterKeyId: z.string().max(64).optional().meta({
+    description: 'ID of the master key from which the keys of the sandbox are derived. A rotation of the master key does not change it.',
+  }),
   sessionKeysPerApiKey: z.boolean().optional().meta({
     description:
       "True: each API key reads a session key of its own. Absent on sandboxes of earlier versions, whose session key is the agent's own key until the first rotation.",
@@ -66,14 +62,10 @@ export const sandboxStatusSchema = z.object({
     .max(256)
     .optional()
     .meta({ description: 'ID of the last container whose agent received its keys, also after the container has ended.' }),
-  agentEpoch: z
-    .int()
-    .min(0)
-    .optional()
-    .meta({
-      description:
-        'Number of times that an agent has begun to run: in a new container, or after a pause that ended before its container did.',
-    }),
+  agentEpoch: z.int().min(0).optional().meta({
+    description:
+      'Number of times that an agent has begun to run: in a new container, or after a pause that ended before its container did.',
+  }),
   lastInterruption: z
     .object({
       reason: z.string().max(64).meta({ description: 'Reason of the phase at that time.' }),
@@ -99,14 +91,10 @@ export const sandboxStatusSchema = z.object({
   waitingSinceTime: timestamp()
     .optional()
     .meta({ description: 'Time from which the sandbox has been waiting for a slot of a quota. Absent while it does not wait.' }),
-  observedResumeRequest: z
-    .string()
-    .max(64)
-    .optional()
-    .meta({
-      description:
-        'Value of the annotation conversation-operator.dev/resume-requested-at when the sandbox was paused or failed. Another value resumes the sandbox.',
-    }),
+  observedResumeRequest: z.string().max(64).optional().meta({
+    description:
+      'Value of the annotation conversation-operator.dev/resume-requested-at when the sandbox was paused or failed. Another value resumes the sandbox.',
+  }),
   automaticResumes: z
     .object({
       count: z.int().min(1).max(1_000).meta({ description: 'Number of automatic resumes in a row.' }),
