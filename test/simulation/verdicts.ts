@@ -363,7 +363,8 @@ export class Verdicts {
     if (since === undefined) return false;
     const starts = this.#conversationsIn(sandbox).some((conversation) => !isStartOver(startStatusOf(conversation)));
     const graceMs = starts || sandbox.status?.activeSinceTime === undefined ? durationMs(this.#options.startDeadline) : lostMs;
-    return !this.#calm || since < this.#calmSince || this.#now - since >= graceMs - unknownMs;
+    // A new leader whose clock is ahead takes a sandbox that became unready a moment ago for one that has been so for long.
+    return !this.#options.clocksAreRight() || !this.#calm || since < this.#calmSince || this.#now - since >= graceMs - unknownMs;
   }
 
   /** Why it has not started yet, if so. */
