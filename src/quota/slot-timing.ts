@@ -21,19 +21,20 @@ interface Ages {
   readonly activeSince: number;
   readonly idleSince: number;
   readonly notIdleBefore?: number;
+  readonly notAgedBefore?: number;
 }
 
-function expiryOf({ activeSince, idleSince, notIdleBefore = 0 }: Ages, limits: TimeLimits | undefined): Expiry | undefined {
+function expiryOf(
+  { activeSince, idleSince, notIdleBefore = 0, notAgedBefore = 0 }: Ages,
+  limits: TimeLimits | undefined,
+): Expiry | undefined {
   const { idleTimeout, maxActiveTime } = limits ?? {};
-  const idle =
-    idleTimeout === undefined
-      ? []
-      : [{ at: Math.max(notIdleBefore, idleSince + durationMs(idleTimeout)), reason: SandboxReason.idle, limit: idleTimeout }];
-  const age =
-    maxActiveTime === undefined
-      ? []
-      : [{ at: activeSince + durationMs(maxActiveTime), reason: SandboxReason.maxActiveTime, limit: maxActiveTime }];
-  const [first] = [...idle, ...age].sort((one, other) => one.at - other.at);
+  const ending = (reason: Expiry['reason'], since: number, limit: string | undefined, notBefore: number): readonly Expiry[] =>
+    limit === undefined ? [] : [{ at: Math.max(notBefore, since + durationMs(limit)), reason, limit }];
+  const [first] = [
+    ...ending(SandboxReason.idle, idleSince, idleTimeout, notIdleBefore),
+    ...ending(SandboxReason.maxActiveTime, activeSince, maxActiveTime, notAgedBefore),
+  ].sort((one, other) => one.at - other.at);
   return first?.at === Infinity ? undefined : first;
 }
 
@@ -90,7 +91,8 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   const startDeadlineMs = limits?.startDeadline === undefined ? defaultStartDeadlineMs : durationMs(limits.startDeadline);
   // What comes back, or starts, has the time of a start: nothing would ever come up on nodes that take longer than the grace.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);
-  const ages = { activeSince: wasActive ? activeSince : Infinity, idleSince: since, notIdleBefore: stalledAt };
+  // Without this limit, and without an idleTimeout, a resumed sandbox whose agent never answers would keep its slot for ever.
+  const ages = { activeSince, idleSince: since, notIdleBefore: stalledAt, notAgedBefore: wasActive ? 0 : stalledAt };
   return {
     activeSince,
     idleSince: startsInIt ? Infinity : idleFrom(activeSince),

@@ -37,11 +37,15 @@ function evictionMessage(slot: Slot, rule: QuotaRule, beneficiary: Slot | undefi
   return `Paused to make room for ${nameOf(beneficiary.sandbox)} ${same}; limit ${rule.limit}.`;
 }
 
-function expiryMessage(reason: Expiry['reason'], { state, expiry }: Slot): string {
+function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slot): string {
   // As it stands in the template.
   const limit = expiry?.limit ?? 'the time';
-  if (reason === SandboxReason.maxActiveTime) return `Paused after ${limit} of running, the maxActiveTime of its template.`;
-  return `Paused after ${limit} ${state === 'starting' ? 'without an answer of its agent' : 'without work'}, the idleTimeout of its template.`;
+  const unanswered = 'without an answer of its agent';
+  if (reason === SandboxReason.idle)
+    return `Paused after ${limit} ${state === 'starting' ? unanswered : 'without work'}, the idleTimeout of its template.`;
+  // A sandbox whose agent was lost has run until then; a resumed sandbox whose agent never answered has not.
+  const wasActive = state !== 'starting' || sandbox.status?.activeSinceTime !== undefined;
+  return `Paused after ${limit} ${wasActive ? 'of running' : unanswered}, the maxActiveTime of its template.`;
 }
 
 function waitMessage({ bare }: Slot, rule: QuotaRule): string {

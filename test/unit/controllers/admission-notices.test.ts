@@ -111,6 +111,31 @@ describe('what people read', () => {
       ['old Idle: Paused after 20m without an answer of its agent, the idleTimeout of its template.'],
     ],
     [
+      'when its agent has not answered since it was resumed, and it may be idle for ever',
+      {
+        kind: 'expire',
+        slot: { ...old, state: 'starting', expiry: { at: 0, reason: 'MaxActiveTime', limit: '20m' } },
+        reason: 'MaxActiveTime',
+      },
+      'Paused after 20m without an answer of its agent, the maxActiveTime of its template.',
+      ['old MaxActiveTime: Paused after 20m without an answer of its agent, the maxActiveTime of its template.'],
+    ],
+    [
+      'when its agent was lost before it has run for too long',
+      {
+        kind: 'expire',
+        slot: {
+          ...old,
+          state: 'starting',
+          sandbox: aSandbox({ name: 'old', status: { activeSinceTime: noon } }),
+          expiry: { at: 0, reason: 'MaxActiveTime', limit: '20m' },
+        },
+        reason: 'MaxActiveTime',
+      },
+      'Paused after 20m of running, the maxActiveTime of its template.',
+      ['old MaxActiveTime: Paused after 20m of running, the maxActiveTime of its template.'],
+    ],
+    [
       'when the limit was lowered and it came back before with nothing to do',
       { kind: 'evict', slot: { ...old, automatic: true }, rule: ruleOf(), beneficiary: undefined },
       'Paused because more than 10 per owner were active.',

@@ -54,6 +54,16 @@ describe('a sandbox whose agent can not be used', () => {
       { expiry: { at: noonMs + day + 10 * minute, reason: 'Idle', limit: '1m' } },
     ],
     [
+      'is paused for its age where it comes back from a pause, never answers, and may be idle for ever',
+      { sandbox: comingBack, limits: { maxActiveTime: '8h', startDeadline: '10m' } },
+      { expiry: { at: noonMs + day + 8 * 60 * minute, reason: 'MaxActiveTime', limit: '8h' } },
+    ],
+    [
+      'has the time of a start also where it may run for less',
+      { sandbox: comingBack, limits: { maxActiveTime: '1m', startDeadline: '10m' } },
+      { expiry: { at: noonMs + day + 10 * minute, reason: 'MaxActiveTime', limit: '1m' } },
+    ],
+    [
       'has that time also while something starts in it, and does not expire then',
       { sandbox: silent, conversations: [starting] },
       { stalledAt: noonMs + 11 * minute, idleSince: Infinity, expiry: undefined },
