@@ -14,7 +14,7 @@ export const conversationMutants = {
   },
   'a run that goes on forgets its lost containers': {
     file: 'src/controllers/conversation/continuation.ts',
-    from: '  time,\n  ...(losses === undefined ? {} : { losses }),',
+    from: '  time,\n  ...(losses === undefined ? {} : { containerLosses: losses }),',
     to: '  time,\n',
     rule: again,
     seed: 17,

@@ -6,7 +6,7 @@ const activeSince = 'activeSince is when a sandbox began to run since its last p
 export const sandboxMutants = {
   'activeSince ends with a lost pod': {
     file: 'src/controllers/sandbox/status.ts',
-    from: '...(!ready && wanted && activeSince !== undefined ? { activeSince } : {}),',
+    from: '...(!ready && wanted && activeSince !== undefined ? { activeSinceTime: activeSince } : {}),',
     to: '',
     rule: activeSince,
     seed: 3,
@@ -51,7 +51,7 @@ export const sandboxMutants = {
   },
   'the next look at a pause forgets what was interrupted': {
     file: 'src/controllers/sandbox/status.ts',
-    from: 'progress.interrupted ?? old.interrupted ?? []',
+    from: 'progress.interrupted ?? old.interruptedConversationIDs ?? []',
     to: 'progress.interrupted ?? []',
     rule: 'an interrupted run is remembered until its agent runs again',
     letters: true,
