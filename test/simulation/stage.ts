@@ -1,5 +1,6 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
+import { isStartOver, startStatusOf } from '../../src/resources/conversation.ts';
 import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
 import { AgentWatch } from './agent-watch.ts';
@@ -213,9 +214,11 @@ export function stage({
   node.onCut = (conversation, sandboxUid, how, disrupted) => {
     const sandbox = cluster.sandboxOf(sandboxUid);
     const wanted = sandbox !== undefined && shouldRun(sandbox);
-    conversation.lost = wanted && !disrupted;
+    // A start whose agent is lost before its answer came begins the run again, and can know of no loss.
+    const starts = cluster.conversations.some((stored) => stored.metadata.name === conversation.id && !isStartOver(startStatusOf(stored)));
+    conversation.lost = wanted && !disrupted && !starts;
     if (how === 'killed' && wanted && disrupted) conversation.disruptions++;
-    if (how === 'killed' && conversation.lost) conversation.losses++;
+    if (how === 'killed' && wanted && !disrupted) conversation.losses++;
     if (how !== 'killed' && world === 'shared') interruptedRuns.interrupted(sandboxUid, conversation);
     conversation.cutByOwner = sandbox?.spec.replicas === 0;
     conversation.mayStand = safety.pausedLately(sandboxUid);
