@@ -36,6 +36,8 @@ const group = `/apis/${apiVersion}/namespaces/default`;
 const deafMs = 60_000;
 /** From a pause to another run in its agent: after the operator has first asked what runs, and before its bound is over. */
 const lateUseMs = 2_000;
+/** From the last action until an operator has seen it. */
+const seenWithinMs = 1_000;
 /** A leader that ends gives its lease away, and the next one begins. */
 const handoverMs = 30_000;
 
@@ -87,6 +89,8 @@ export class Exercise {
       await sleep(scheduler, random.chance(0.3) ? random.between(0, 1_000) : random.between(1_000, 15_000));
       await random.pick(this.#actions)?.();
     }
+    // A resume that no operator has seen yet shows in nothing that a look at the cluster takes for unsettled.
+    await sleep(scheduler, seenWithinMs);
   }
 
   #with<T>(subject: T | undefined, act: (subject: T) => unknown): Promise<void> | undefined {
