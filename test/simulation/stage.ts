@@ -1,5 +1,6 @@
 import { SandboxKeys } from '../../src/agent/keys.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
+import type { Pod } from '../../packages/kube/src/core.ts';
 import { isStartOver, startStatusOf } from '../../src/resources/conversation.ts';
 import { shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import { ActiveSinceCheck } from './active-since-check.ts';
@@ -236,9 +237,11 @@ export function stage({
       if (isPausedByOwner(object as Sandbox)) letStand(conversation);
     }
   });
-  // An operator that sees a crash together with the deletion of its pod can't tell which came first.
+  // An operator that sees a crash together with the deletion or the disruption of its pod can't tell which came first.
   cluster.onChange(({ plural, type, object }) => {
-    if (plural !== 'pods' || type === 'DELETED' || object.metadata.deletionTimestamp === undefined) return;
+    if (plural !== 'pods' || type === 'DELETED') return;
+    const { conditions } = (object as Pod).status ?? {};
+    if (object.metadata.deletionTimestamp === undefined && conditions?.some((one) => one.type === 'DisruptionTarget') !== true) return;
     const claim = cluster.claims.find(({ metadata }) => metadata.name === object.metadata.name);
     for (const conversation of node.volumeOf(claim?.metadata.uid ?? '')?.conversations.values() ?? []) {
       if (conversation.lost) conversation.disruptions++;
