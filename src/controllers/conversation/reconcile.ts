@@ -324,7 +324,12 @@ export class ConversationReconciler {
     const { generation } = before.metadata;
     const current: ConversationStatus = { ...scope.status, observedGeneration: generation, ...(title === undefined ? {} : { title }) };
     const status = withFinishedCondition(before.spec, current, generation, isoTime(clock));
-    if (isDeepStrictEqual(status, before.status) || this.#watch.withheld(before, status)) return;
+    if (isDeepStrictEqual(status, before.status)) {
+      // Between two looks nothing is known of what the last one has withheld.
+      if (scope.look !== undefined) this.#watch.nothingToWrite(before.metadata);
+      return;
+    }
+    if (this.#watch.withheld(before, status)) return;
     scope.stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal, from: before.status }));
     this.#newest.observe(scope.stored);
     const notice = noticeOfRun(before.status, status);

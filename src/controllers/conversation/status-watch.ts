@@ -148,4 +148,9 @@ export class StatusWatch {
   withheld({ metadata, status }: CachedConversation, next: ConversationStatus): boolean {
     return this.#softWrites.withheld(keyOf(metadata), next, status);
   }
+
+  /** A look has shown what is stored: nothing of what was withheld before is left, which would be due again and again. */
+  nothingToWrite(request: Request): void {
+    this.#softWrites.forget(keyOf(request));
+  }
 }

@@ -9,7 +9,13 @@ import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { conversations, type ConversationStatus, type ExecutionStatus, type LaterMessage } from '../../../src/resources/conversation.ts';
+import {
+  conversations,
+  type Conversation,
+  type ConversationStatus,
+  type ExecutionStatus,
+  type LaterMessage,
+} from '../../../src/resources/conversation.ts';
 import { pods } from '../../../packages/kube/src/core.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../src/resources/sandbox-template.ts';
@@ -68,14 +74,16 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
         status: { ...sandbox.status, agentEpoch: 2 },
       }),
     close: () => agent.close(),
-    /** Reconciles as often as it asks for, for so long. */
-    pass: async (ms: number) => {
+    /** Reconciles as often as it asks for, and at least so often, for so long. */
+    pass: async (ms: number, atLeastEachMs = Infinity) => {
       const endMs = clock.monotonic() + ms;
       while (clock.monotonic() < endMs) {
-        stores.conversations.set(cachedConversation(await client.get(conversations, 'default', name)));
+        const stored = JSON.stringify(await client.get(conversations, 'default', name));
+        // Parsed here, as a watch does: what is cloned has the prototypes of another realm under Jest, and equals nothing strictly.
+        stores.conversations.set(cachedConversation(JSON.parse(stored) as Conversation));
         const done = reconciler.reconcile({ namespace: 'default', name }, new AbortController().signal);
         await clock.advance(5);
-        await clock.advance((await done)?.requeueAfterMs ?? ms);
+        await clock.advance(Math.min((await done)?.requeueAfterMs ?? ms, atLeastEachMs));
       }
       return (await client.get(conversations, 'default', name)).status;
     },
@@ -246,6 +254,42 @@ describe('a run that failed by itself before its container was lost once too oft
     const failed = await pass(60_000);
     expect(failed).toMatchObject({ executionStatus: 'error', executionDetail: 'Broken: It broke.', agentEpoch: 2 });
     expect(failed).not.toHaveProperty('interruption');
+    await close();
+  });
+});
+
+describe('a sign of activity alone, which is not worth a write of its own yet', () => {
+  /** Everything else is stored, and then the agent does something. */
+  const active = async (agent: OpenHandsClient, pass: (ms: number) => Promise<unknown>) => {
+    agent.conversation = () => Promise.resolve(state('running'));
+    await pass(1_000);
+    agent.conversation = () => Promise.resolve({ ...state('running'), updatedAt: later(-1_000) });
+  };
+
+  it('is written in time, however often it is looked at in between whether a poll is due', async () => {
+    const { agent, pass, close } = followed();
+    await active(agent, pass);
+    expect(await pass(20_000, 50)).not.toHaveProperty('lastActivityTime');
+    expect(await pass(20_000, 50)).toHaveProperty('lastActivityTime');
+    await close();
+  });
+
+  it.each<[string, AgentConversation]>([
+    ['shows an error without a cause, in a container that no cache shows', state('error')],
+    ['shows again what is stored', state('running')],
+  ])('does not have its agent polled all the time once that %s', async (_what, next) => {
+    const { agent, pass, exchangeUnseen, close } = followed();
+    await active(agent, pass);
+    await pass(5_000);
+    exchangeUnseen();
+    let polls = 0;
+    agent.conversation = () => {
+      polls += 1;
+      return Promise.resolve(next);
+    };
+    agent.lastError = () => Promise.resolve(undefined);
+    await pass(60_000);
+    expect(polls).toBeLessThanOrEqual(100);
     await close();
   });
 });
