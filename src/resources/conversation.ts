@@ -129,7 +129,7 @@ export const conversationSpecSchema = z
     public: z
       .boolean()
       .optional()
-      .meta({ description: 'Mark of a client that shares the conversation; the operator grants nobody access by it.' }),
+      .meta({ description: 'True: a client has marked the conversation as shared. The field grants no access.' }),
     tags: z.record(z.string().max(64), z.string().max(256)).optional().meta({ description: 'Labels that clients set, by name.' }),
     ttlSecondsAfterFinished: z.int().min(0).max(2_147_483_647).optional().meta({
       description:

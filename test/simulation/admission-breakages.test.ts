@@ -27,7 +27,7 @@ const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
   'what is paused for its age comes back by itself': { rule: 'only who asks or is to come back is let in', firstSeed: 24 },
   'the last to come is the first to be let in': { rule: 'first come, first served' },
   'the youngest is paused first': { rule: 'the oldest is paused first' },
-  'who only looks has paused who works': { rule: 'nobody who works is paused for somebody who looks' },
+  'who only looks has paused who works': { rule: 'a bare resume pauses no agent that works' },
   'who has a message waits like one who only looks': { rule: /everything settles|first come, first served/, letters: true },
   'who comes back by itself is like any other': { rule: /^what has come back by itself (goes first|is not woken again at once)/ },
   'who comes back by itself does so again and again': { rule: 'what has come back by itself is not woken again at once' },
@@ -42,13 +42,13 @@ const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
     world: 'shared',
   },
   'a change of a quota is not noticed': { rule: exceeded, firstSeed: 11 },
-  'a quota that is deleted holds on': { rule: 'nobody is paused before its time', firstSeed: 25 },
+  'a quota that is deleted holds on': { rule: 'no sandbox is paused before its time', firstSeed: 25 },
   "the namespace's limit is ignored": { rule: exceeded },
-  'room is made whatever the policy': { rule: 'nobody is paused without need', firstSeed: 15 },
-  'how long each may run at least is ignored': { rule: 'nobody is paused before its time' },
+  'room is made whatever the policy': { rule: 'no sandbox is paused without need', firstSeed: 15 },
+  'how long each may run at least is ignored': { rule: 'no sandbox is paused before its time' },
   'whether it comes back is ignored': { rule: 'what is not to come back stays paused', firstSeed: 10 },
   'time that goes by wakes nobody': { rule: 'everything settles' },
-  'who waits is counted as one that runs': { rule: /nobody is paused without need|nobody who works is paused/, firstSeed: 15 },
+  'who waits is counted as one that runs': { rule: /no sandbox is paused without need|nobody who works is paused/, firstSeed: 15 },
 };
 
 describe('of the quota, the simulation notices when', () => {

@@ -284,15 +284,15 @@ export class Verdicts {
     const isCrowded = (by: Waiting) => recently.some((moment) => rules.some((one) => isOwnerCrowded(moment, one, owner, by)));
     const isFull = (by: Waiting) => recently.some((moment) => rules.some((one) => isNamespaceCrowded(moment, one, by)));
     if (!isCrowded('newcomers') && !isFull('newcomers'))
-      throw new Violation('nobody is paused without need', `${name}: ${inspect(recently, { depth: 5 })}`);
+      throw new Violation('no sandbox is paused without need', `${name}: ${inspect(recently, { depth: 5 })}`);
     const forWork = isCrowded('demanding') || isFull('demanding');
     if (!forWork && this.#now - (this.#workingSince.get(uid) ?? this.#now) > unknownMs)
-      throw new Violation('nobody who works is paused for somebody who looks', name);
+      throw new Violation('a bare resume pauses no agent that works', name);
     const since = this.#runningSince.get(uid) ?? this.#now;
     const least = Math.min(...rules.flatMap((one) => rulesFor(one, owner).map(({ minActiveMs }) => minActiveMs)));
     const clocksAreRight = this.#options.clocksAreRight();
     if (!stalled && clocksAreRight && since >= this.#calmSince && this.#now - since < least - unknownMs)
-      throw new Violation('nobody is paused before its time', `${name} after ${this.#now - since} of ${least} ms`);
+      throw new Violation('no sandbox is paused before its time', `${name} after ${this.#now - since} of ${least} ms`);
     if (!stalled && clocksAreRight && !this.#comebacks.has(uid)) this.#oldest(sandbox, forWork, isFull('newcomers'));
     // Who is paused comes back when no newcomer waits. So to be paused again takes another newcomer, or a lower limit.
     const pauses = (this.#pauses.get(uid) ?? 0) + 1;

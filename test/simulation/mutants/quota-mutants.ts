@@ -61,7 +61,7 @@ export const quotaMutants = {
     file: 'src/quota/group.ts',
     from: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit;',
     to: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit + 1;',
-    rule: 'nobody is paused without need',
+    rule: 'no sandbox is paused without need',
     faults: 'none',
     seed: 1,
   },
@@ -78,7 +78,7 @@ export const quotaMutants = {
     file: 'src/quota/group.ts',
     from: 'slot.activeSince + (this.#rule?.minActiveMs ?? 0)',
     to: 'slot.activeSince',
-    rule: 'nobody is paused before its time',
+    rule: 'no sandbox is paused before its time',
     faults: 'none',
     seed: 3,
   },
@@ -90,15 +90,15 @@ export const quotaMutants = {
     faults: 'none',
     seed: 4,
   },
-  'a bare resume has an agent paused that works': {
+  'a bare resume pauses an agent that works': {
     file: 'src/quota/slot.ts',
     from: "const bare = state === 'waiting' && isBare(facts);",
     to: 'const bare = false;',
-    rule: 'nobody who works is paused for somebody who looks',
+    rule: 'a bare resume pauses no agent that works',
     faults: 'none',
     seed: 1,
   },
-  'nobody is paused for a bare resume': {
+  'a bare resume pauses no sandbox': {
     file: 'src/controllers/admission/domain.ts',
     from: 'this.#evictIdle() ??\n',
     to: '',
