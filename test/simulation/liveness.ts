@@ -111,7 +111,10 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
     if (!shouldRun(sandbox)) return isFailedStart(cluster, sandbox) ? [] : ['is not admitted'];
     const agent = node.running.find(({ sandboxUid }) => sandboxUid === sandbox.metadata.uid);
     if (agent?.silentSince !== undefined) return agent.comesBack ? ['its agent does not answer yet'] : ofSilent(sandbox);
-    const asks = [...(agent?.volume.conversations.values() ?? [])].some(({ status }) => status === 'waiting_for_confirmation');
+    // The operator knows nothing of conversations that a client has made in the agent itself.
+    const asks = [...(agent?.volume.conversations.values() ?? [])].some(
+      ({ id, status }) => status === 'waiting_for_confirmation' && cluster.conversations.some(({ metadata }) => metadata.name === id),
+    );
     if ((limits.idleTimeout !== undefined && !asks) || limits.maxActiveTime !== undefined)
       return ['is not paused for its idleness or its age'];
     return phase === 'RUNNING' && agent?.state === 'ready' && owned.length === 1 ? [] : [`is ${phase}, not RUNNING`];
