@@ -17,6 +17,8 @@ export function works(conversation: Conversation): boolean {
   return (executionStatus === 'paused' && isToGoOn(conversation)) || hasMessage(conversation);
 }
 
-/** It has something left to do. */
-export const isUnfinished = (conversation: Conversation): boolean =>
-  !isStartOver(startStatusOf(conversation)) || works(conversation) || isToGoOn(conversation);
+/** It has something left to do by itself. An agent that waits for a person has nothing to do until that person answers. */
+export function isUnfinished(conversation: Conversation): boolean {
+  const asks = conversation.status?.executionStatus === 'waiting_for_confirmation' && !hasMessage(conversation);
+  return !isStartOver(startStatusOf(conversation)) || (works(conversation) && !asks) || isToGoOn(conversation);
+}

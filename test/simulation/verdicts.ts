@@ -59,6 +59,9 @@ interface Comebacks {
   readonly at: number;
 }
 
+/** It came back before the calm: its delay is not judged, and it is nobody's turn before another's. */
+const beforeCalm: Comebacks = { count: 0, at: Infinity };
+
 const noShare: Share = { holding: 0, taken: 0, newcomers: 0, demanding: 0 };
 const noRules: QuotaRules = { namespace: undefined, everyOwner: undefined, owners: new Map(), conflicts: new Map() };
 
@@ -247,7 +250,10 @@ export class Verdicts {
     const isNewcomer = isAskedFor(sandbox) && !slotTaken(sandbox);
     if (!isNewcomer && !comesBack)
       throw new Violation('only who asks or is to come back is let in', `${name}, replicas ${sandbox.spec.replicas}, after ${reason}`);
-    if (!this.#calm) return;
+    if (!this.#calm) {
+      if (!isNewcomer) this.#comebacks.set(uid, beforeCalm);
+      return;
+    }
     const recently = this.#recently();
     const { owner } = sandbox.spec;
     if (!isNewcomer) {
