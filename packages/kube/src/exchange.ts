@@ -7,9 +7,9 @@ export interface ExchangeOptions {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The connection is closed behind the answer, not kept for the next request. */
+  /** The client closes the connection after the answer instead of keeping it for the next request. */
   readonly closing?: boolean;
-  /** Ends the exchange at any time; what is thrown then is a TransportError with the signal's reason as cause. */
+  /** Ends the exchange at any time; the exchange then throws a TransportError with the reason of the signal as cause. */
   readonly signal: AbortSignal;
   /** See `CallOptions.beforeSend`. */
   readonly beforeSend?: (() => void) | undefined;
@@ -18,19 +18,19 @@ export interface ExchangeOptions {
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Can be read once. To stop reading early ends the connection. */
+  /** Body of the answer, to be read once. A reader that stops early closes the connection. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** So much of a body may wait unread before the connection is told to pause. */
+/** Maximum unread bytes of a body before the exchange pauses the connection. */
 const highWaterBytes = 1_048_576;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * One request and its answer on a pooled connection. It stands below undici's `request` for two things that one hides: the
- * turn in which a request is written to a socket (a request may queue for a connection for long), and whether that has
- * happened when something fails.
+ * One request and its answer on a pooled connection. An Exchange uses undici's `dispatch` rather than `request`, because `request` hides
+ * the turn in which a request is written to a socket (a request may queue for a connection for long), and whether a failed request had been
+ * written.
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #options: ExchangeOptions;
@@ -57,7 +57,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       this.#onAbort();
     } else {
       signal.addEventListener('abort', this.#onAbort, { once: true });
-      // Deadlines are ours, by our clock: undici's own are switched off.
+      // The transport enforces deadlines with its own clock, so the timeouts of undici are off.
       dispatcher.dispatch({ method, path, headers, body: body ?? null, reset: closing, headersTimeout: 0, bodyTimeout: 0 }, this);
     }
     return this.#answered.promise;
@@ -65,7 +65,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // Whoever was refused while the request queued has been told so already: it must not go out any more.
+    // The caller of a request that failed in the queue has its error already, so the request must not be sent any more.
     if (this.#failure !== undefined) {
       controller.abort(this.#failure);
       return;
@@ -121,7 +121,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     }
   }
 
-  /** The first failure counts; later ones are its echo. */
+  /** Records the first failure; later failures are consequences of the first. */
   #fail(failure: Error): void {
     if (this.#failure !== undefined || this.#ended) return;
     this.#failure = failure;
@@ -147,5 +147,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Resolves with the head of the answer, whatever its status. Throws a TransportError, or what `beforeSend` has thrown. */
+/**
+ * Resolves with the status and headers of the answer, whatever the status. Throws a TransportError, or the error that `beforeSend` has
+ * thrown.
+ */
 export const exchange = (options: ExchangeOptions): Promise<Answer> => new Exchange(options).run();

@@ -7,40 +7,40 @@ import { AnswerTooLargeError, ApiError, DeadlineError, TransportError, type Stat
 import { exchange, type Answer } from './exchange.ts';
 
 export interface Connection {
-  /** `https://host:port`, or `http://` for an API server on loopback. A path in front of `/api` is kept. */
+  /** URL of the server: `https://host:port`, or `http://` for an API server on loopback. A path before `/api` is kept. */
   readonly server: string;
-  /** A function is asked before every request, so that a token that is replaced on disk is picked up. */
+  /** Bearer token. A function is called before every request, so that the client uses a token that was replaced on disk. */
   readonly token?: string | (() => Promise<string>);
-  /** PEM. */
+  /** Certificates and key in PEM. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
-  /** The name in the server's certificate, where that is not the host's. */
+  /** Name in the certificate of the server, when the name differs from the host. */
   readonly serverName?: string;
   readonly insecure?: boolean;
 }
 
 export interface TransportRequest {
-  /** For metrics. */
+  /** Verb label of metrics. */
   readonly verb: 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
-  /** The plural, for metrics. */
+  /** Plural of the resource, a label of metrics. */
   readonly resource: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With its query. */
+  /** Path with the query. */
   readonly path: string;
   readonly body?: unknown;
-  /** application/json by default. */
+  /** Media type of the body; default application/json. */
   readonly contentType?: string;
-  /** The form of the answer; application/json by default. */
+  /** Accepted media types of the answer; default application/json. */
   readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
   readonly beforeSend?: (() => void) | undefined;
-  /** Larger answers are refused with an AnswerTooLargeError; by default as the transport's option says. */
+  /** Maximum bytes of the answer; a larger answer fails with an AnswerTooLargeError. Default: the option of the transport. */
   readonly maxAnswerBytes?: number | undefined;
-  /** Called with the bytes of an answer that has come. */
+  /** Called with the number of bytes of a complete answer. */
   readonly onAnswerBytes?: ((bytes: number) => void) | undefined;
-  /** Makes of the chunks of an answer the bytes that are decoded, and not needed any more afterwards; by default all of them. */
+  /** Joins the chunks of an answer into the bytes to decode, which the transport does not use afterwards. Default: concatenation. */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
 }
 
@@ -50,13 +50,13 @@ export interface TransportOptions {
   readonly random: () => number;
   readonly logger: Logger;
   readonly metrics?: KubeMetrics;
-  /** How long a call may take, repetitions included; of a watch, its start. 10 s by default. */
+  /** Maximum duration of a call with its retries, or of the start of a watch; default 10 s. */
   readonly deadlineMs?: number;
-  /** Connections for calls; watches have their own. 16 by default. */
+  /** Maximum connections for calls; default 16. Watches have connections of their own. */
   readonly connections?: number;
-  /** Larger answers are refused; 64 MiB by default. */
+  /** Maximum bytes of an answer; a larger answer fails. Default 64 MiB. */
   readonly maxAnswerBytes?: number;
-  /** Carries everything, instead of connections of its own: for a network that is simulated. */
+  /** Dispatcher for all requests in place of own connections, for a simulated network. */
   readonly dispatcher?: Dispatcher;
 }
 
@@ -64,15 +64,15 @@ const defaultMaxAnswerBytes = 67_108_864;
 const maxAttempts = 5;
 const backoff: BackoffOptions = { baseMs: 50, capMs: 5000, factor: 3, jitter: 0.5 };
 
-/** Statuses after which a read is repeated. 429 means "not executed" and is repeated for every verb. */
-const passingStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
+/** Statuses after which the transport retries a read. 429 means that the server has not executed the request, and every verb is retried. */
+const transientStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
 
 /**
- * HTTP to one API server over kept-alive connections.
+ * HTTP to one API server over persistent connections.
  *
- * Promises: a call has ended after its deadline. A read is repeated after a lost connection, 429 and 5xx. A write is repeated
- * only when it was surely not executed: the server said 429, or nothing had been handed to a connection. Every other failure of
- * a write is thrown, because a repetition could do it twice.
+ * A call ends before its deadline. The transport retries a read after a lost connection, 429 and 5xx. The transport retries a write only
+ * when the server surely has not executed it: the server answered 429, or no request was handed to a connection. Every other failure of a
+ * write is thrown, because a retry could execute the write twice.
  */
 export class Transport {
   readonly #options: TransportOptions;
@@ -100,11 +100,11 @@ export class Transport {
       },
     };
     this.#calls = dispatcher ?? new Pool(url.origin, { ...pool, connections });
-    // Unbounded: a watch holds its connection, and one that waited for a free one would be silently deaf.
+    // The pool is unlimited: a watch occupies its connection, and a watch that waits for a connection would receive no events.
     this.#watches = dispatcher ?? new Pool(url.origin, { ...pool, connections: null });
   }
 
-  /** The parsed body of a 2xx answer. Throws ApiError and TransportError. */
+  /** Returns the parsed body of a 2xx answer. Throws ApiError and TransportError. */
   async call(request: TransportRequest): Promise<unknown> {
     return this.#repeat(request, async (signal) => {
       const answer = await this.#send(this.#calls, request, signal);
@@ -114,7 +114,7 @@ export class Transport {
     });
   }
 
-  /** The body of a 2xx answer as it comes in, until `request.signal` is aborted. Throws like `call`, in the midst too. */
+  /** Returns the body of a 2xx answer as it arrives, until `request.signal` is aborted. Throws like `call`, during the iteration too. */
   async stream(request: TransportRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>> {
     return this.#repeat(request, async (starting) => {
       const reading = new AbortController();
@@ -132,7 +132,7 @@ export class Transport {
     });
   }
 
-  /** Ends every connection, and what still runs on them. */
+  /** Closes every connection and ends the requests on it. */
   async close(): Promise<void> {
     const reason = new TransportError('the transport was closed');
     await Promise.all([this.#calls.destroy(reason), this.#watches.destroy(reason)]);
@@ -152,7 +152,7 @@ export class Transport {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // A watch that begins as another ends would leave that one's connection idle beside its own: each has one, and no more.
+      // A watch closes its connection at its end. A kept connection would remain idle when the next watch has already opened its own.
       closing: request.verb === 'watch',
       signal,
       beforeSend: request.beforeSend,
@@ -190,7 +190,7 @@ export class Transport {
           if (signal.aborted || failures === maxAttempts || !mayRepeat(request, error)) throw error;
           const delayMs = Math.max(retryAfterMs(error), backoffDelayMs(backoff, failures, this.#options.random));
           if (clock.monotonic() + delayMs >= deadlineAt) throw error;
-          logger.debug('API call is repeated', { verb: request.verb, resource: request.resource, failures, delayMs, error });
+          logger.debug('API call is retried', { verb: request.verb, resource: request.resource, failures, delayMs, error });
           await pause(clock, delayMs, signal, error);
         }
       }
@@ -223,14 +223,14 @@ export class Transport {
 const isRead = ({ method }: TransportRequest): boolean => method === 'GET';
 
 function mayRepeat(request: TransportRequest, error: unknown): boolean {
-  if (error instanceof ApiError) return error.status === 429 || (isRead(request) && passingStatuses.has(error.status));
+  if (error instanceof ApiError) return error.status === 429 || (isRead(request) && transientStatuses.has(error.status));
   if (error instanceof AnswerTooLargeError) return false;
   return error instanceof TransportError && (isRead(request) || !error.sent);
 }
 
 const retryAfterMs = (error: unknown): number => (error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0);
 
-/** When waiting is cut short, what is thrown is the failure that was waited after. */
+/** Waits before a retry. When the signal ends the delay early, the function throws the failure that caused the delay. */
 async function pause(clock: Clock, delayMs: number, signal: AbortSignal, failure: unknown): Promise<void> {
   try {
     await sleep(clock, delayMs, signal);
@@ -247,7 +247,10 @@ function parseAnswer(text: string): unknown {
   }
 }
 
-/** Proxies and load balancers in front of an API server answer without a Status; then the text stands in for its message. */
+/**
+ * Creates the error of an answer. Proxies and load balancers before an API server answer without a Status; the text then serves as the
+ * message.
+ */
 function apiError(answer: Answer, text: string): ApiError {
   const retryAfter = answer.headers['retry-after'];
   const seconds = typeof retryAfter === 'string' && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined;
@@ -261,7 +264,7 @@ function statusBody(status: number, text: string): StatusBody {
     const body = JSON.parse(text) as unknown;
     if (typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'Status') return body as StatusBody;
   } catch {
-    // Not JSON: handled like JSON that is no Status.
+    // A text that is not JSON is handled like JSON other than a Status.
   }
   return text === '' ? {} : { message: `API server answered ${status}: ${text.slice(0, 200)}` };
 }

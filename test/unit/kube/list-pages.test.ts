@@ -108,7 +108,7 @@ describe('the size of a page', () => {
     ['stays where a page was empty', [[0, 100]], 100],
   ])('%s', (_case, pages, limit) => {
     const size = new PageSize();
-    for (const [objects, bytes] of pages) size.came(objects, bytes);
+    for (const [objects, bytes] of pages) size.record(objects, bytes);
     expect(size.limit).toBe(limit);
   });
 
