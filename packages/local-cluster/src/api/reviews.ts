@@ -2,7 +2,7 @@ import { objectAt, type Json } from '../json/json.ts';
 import type { PlaneResponse } from './request.ts';
 import { jsonResponse } from './respond.ts';
 
-/** There is one user, who may do everything: whoever has the token. */
+/** Only user of the cluster. Every client with the token is this user and may do everything. */
 const user = { username: 'admin', groups: ['system:masters', 'system:authenticated'] };
 const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };
 
@@ -29,14 +29,14 @@ const answers: Readonly<Record<string, (body: Json) => object>> = {
   }),
 };
 
-/** Kinds that are asked, not stored: by group, for discovery. */
+/** Virtual kinds that are answered and not stored, by group for discovery. */
 export const reviewKinds = [
   { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
   { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectrulesreviews', kind: 'SelfSubjectRulesReview' },
   { group: 'authentication.k8s.io', version: 'v1', plural: 'selfsubjectreviews', kind: 'SelfSubjectReview' },
 ] as const;
 
-/** The answer to a review; undefined for any other kind. */
+/** Answers a review; undefined for any other kind. */
 export function reviewResponse(group: string, plural: string, body: () => Json): PlaneResponse | undefined {
   const known = reviewKinds.some((kind) => kind.group === group && kind.plural === plural);
   const answer = known ? answers[plural]?.(body()) : undefined;
