@@ -84,7 +84,7 @@ export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<ke
 export type Subresource = 'status' | 'scale' | 'binding';
 
 /**
- * Typed calls to an API server. Every method throws `ApiError` for an answer other than success, and `TransportError` when no answer
+ * Typed calls to an API server. Every method throws `ApiError` for a response other than success, and `TransportError` when no response
  * arrived. The client retries reads, and it retries a write only where a repetition is harmless.
  */
 export interface KubeClient {

@@ -1,4 +1,4 @@
-/** Fields of a Kubernetes `Status` answer that the client reads. */
+/** Fields of a Kubernetes `Status` response that the client reads. */
 export interface StatusBody {
   readonly message?: string;
   readonly reason?: string;
@@ -9,7 +9,7 @@ export interface StatusBody {
   };
 }
 
-/** An answer of the API server other than success. `reason` is the reason of the server: NotFound, Conflict, AlreadyExists, Expired, … */
+/** A response of the API server other than success. `reason` is the reason of the server: NotFound, Conflict, AlreadyExists, Expired, … */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -27,7 +27,7 @@ export class ApiError extends Error {
   }
 }
 
-/** No complete answer arrived: the connection was refused, reset, timed out or closed early. */
+/** No complete response arrived: the connection was refused, reset, timed out or closed early. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   /** False: no request reached a connection, so the server has executed nothing. True: the server may have executed the write. */
@@ -39,10 +39,10 @@ export class TransportError extends Error {
   }
 }
 
-/** The answer has more bytes than the call allows. The client does not retry, because the next answer would be as large. */
-export class AnswerTooLargeError extends TransportError {
+/** The response has more bytes than the call allows. The client does not retry, because the next response would be as large. */
+export class ResponseTooLargeError extends TransportError {
   constructor(maxBytes: number) {
-    super(`the answer is larger than ${maxBytes} bytes`);
+    super(`the response is larger than ${maxBytes} bytes`);
   }
 }
 

@@ -14,7 +14,7 @@ import type {
   WatchEvent,
   WatchOptions,
 } from './client.ts';
-import { AnswerTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
+import { ResponseTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
 import { Flattened } from './flattened.ts';
 import { linesIn, linesOf, wholeLines } from './lines.ts';
 import { PageSize } from './page-size.ts';
@@ -95,7 +95,7 @@ export class HttpKubeClient implements KubeClient {
 
   async create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CreateOptions = {}): Promise<T> {
     const path = withQuery(collectionPath(resource, object.metadata.namespace ?? ''), writing(options));
-    const answer = await this.#transport.call({
+    const response = await this.#transport.call({
       verb: 'create',
       resource: resource.plural,
       method: 'POST',
@@ -104,7 +104,7 @@ export class HttpKubeClient implements KubeClient {
       accept: options.metadataOnly === true ? metadataOnlyAccept : undefined,
       ...sending(options),
     });
-    const stored = withoutManagedFields<T>(resource, answer);
+    const stored = withoutManagedFields<T>(resource, response);
     return options.metadataOnly === true ? { ...object, ...stored, apiVersion: object.apiVersion, kind: object.kind } : stored;
   }
 
@@ -242,31 +242,31 @@ export class HttpKubeClient implements KubeClient {
     const { maxTextBytes } = options;
     let removed: readonly number[] = [];
     const gather = (chunks: readonly Uint8Array[], count: number): Buffer => {
-      const answer = scratch.gather(chunks, count);
-      if (maxTextBytes === undefined) return answer;
-      const shortened = shortenTexts(answer, { within: 'items', maxTextBytes });
+      const response = scratch.gather(chunks, count);
+      if (maxTextBytes === undefined) return response;
+      const shortened = shortenTexts(response, { within: 'items', maxTextBytes });
       ({ removed } = shortened);
       return shortened.json;
     };
     const query: Query = { ...selectors(options), limit, continue: next };
     let bytes = 0;
     try {
-      const answer = await this.#transport.call({
+      const response = await this.#transport.call({
         ...{ verb: 'list', resource: resource.plural, method: 'GET' },
         path: withQuery(collectionPath(resource, options.namespace), query),
         // A single object may be as large as etcd permits.
-        maxAnswerBytes: limit === 1 ? undefined : maxPageBytes,
-        onAnswerBytes: (count) => (bytes = count),
+        maxResponseBytes: limit === 1 ? undefined : maxPageBytes,
+        onResponseBytes: (count) => (bytes = count),
         gather,
         ...sending(options),
       });
-      const page = answer as ListPage<T>;
+      const page = response as ListPage<T>;
       if (limit !== undefined) size.record(page.items?.length ?? 0, bytes);
       return { ...page, removed };
     } catch (error) {
       if (limit === undefined) throw error;
-      const isTooLarge = error instanceof AnswerTooLargeError;
-      // An answer that missed the deadline may be too large for the server, so the next list requests smaller pages.
+      const isTooLarge = error instanceof ResponseTooLargeError;
+      // A response that missed the deadline may be too large for the server, so the next list requests smaller pages.
       const isLate = error instanceof TransportError && error.cause instanceof DeadlineError;
       if ((isTooLarge || isLate) && size.shrink() && isTooLarge) return 'too large';
       throw error;

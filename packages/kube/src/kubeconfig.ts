@@ -96,7 +96,7 @@ interface Credentials {
   readonly token?: string;
 }
 
-/** Reads the credentials of the user. A credential plugin runs when its last answer is absent or has expired. */
+/** Reads the credentials of the user. A credential plugin runs when its last response is absent or has expired. */
 async function credentials(config: KubeConfig, where: string): Promise<Credentials> {
   const options: Parameters<KubeConfig['applyToHTTPSOptions']>[0] = {};
   try {

@@ -47,7 +47,7 @@ interface Observed {
 }
 
 const never = Number.NEGATIVE_INFINITY;
-/** Delay before a leader that releases its Lease checks again whether its last writes have been answered. */
+/** Delay before a leader that releases its Lease checks again whether its last writes have completed. */
 const settlePollMs = 20;
 
 /**
@@ -218,7 +218,7 @@ export class LeaderElection {
       { apiVersion: apiVersionOf(leases), kind: leases.kind, metadata: { namespace, name }, spec: this.#spec(undefined) },
       this.#call(signal),
     );
-    this.#holds(lease, sentAt);
+    this.#extendTerm(lease, sentAt);
     return true;
   }
 
@@ -226,14 +226,14 @@ export class LeaderElection {
     const sentAt = this.#options.clock.monotonic();
     // The version in the Lease is the precondition, so a concurrent write of another candidate makes this update fail.
     const stored = await this.#options.client.update(leases, { ...lease, spec: this.#spec(lease.spec) }, this.#call(signal));
-    this.#holds(stored, sentAt);
+    this.#extendTerm(stored, sentAt);
     return true;
   }
 
   /** Releases the Lease, so that another candidate leads at once, if no write of this process can arrive later. */
   async #release(heldUntil: number): Promise<void> {
     const { client, clock } = this.#options;
-    // The API server usually answers pending writes at once. For a write of unknown outcome, the leader waits until the write can no longer
+    // Pending writes usually complete at once. For a write of unknown outcome, the leader waits until the write can no longer
     // be executed or the Lease has expired.
     while (this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil) {
       await sleep(clock, Math.min(settlePollMs, this.#writes.settledAt - clock.monotonic()));
@@ -249,7 +249,7 @@ export class LeaderElection {
     }
   }
 
-  #holds(lease: Lease, sentAt: number): void {
+  #extendTerm(lease: Lease, sentAt: number): void {
     this.#observe(lease);
     this.#leadingUntil = sentAt + this.#renewDeadlineMs;
   }

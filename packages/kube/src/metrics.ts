@@ -16,7 +16,7 @@ export interface GaugeOf<L extends string> {
 
 /** Metrics that the client runtime reports. The user of the runtime creates them. */
 export interface KubeMetrics {
-  /** Calls to the API server; status `0` means that no answer arrived. */
+  /** Calls to the API server; status `0` means that no response arrived. */
   readonly apiCalls: CounterOf<'verb' | 'resource' | 'status'>;
   readonly apiCallSeconds: SecondsOf<'verb'>;
   readonly watchRestarts: CounterOf<'resource' | 'cause'>;

@@ -1,4 +1,4 @@
-/** Field of an answer that holds the objects: `items` of a list, an array, or `object` of a watch event, a single object. */
+/** Field of a response that holds the objects: `items` of a list, an array, or `object` of a watch event, a single object. */
 type ObjectsField = 'items' | 'object';
 
 export interface Shortening {
@@ -9,7 +9,7 @@ export interface Shortening {
 
 export interface Shortened {
   readonly json: Buffer;
-  /** Number of bytes that `json` lacks for each object, in the order of the answer; absent: 0. */
+  /** Number of bytes that `json` lacks for each object, in the order of the response; absent: 0. */
   readonly removed: readonly number[];
 }
 

@@ -3,8 +3,8 @@ import type { Logger } from './logger.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
 import { sleep, type Clock } from './clock.ts';
-import { AnswerTooLargeError, ApiError, DeadlineError, TransportError, type StatusBody } from './errors.ts';
-import { exchange, type Answer } from './exchange.ts';
+import { ResponseTooLargeError, ApiError, DeadlineError, TransportError, type StatusBody } from './errors.ts';
+import { roundTrip, type HttpResponse } from './round-trip.ts';
 
 export interface Connection {
   /** URL of the server: `https://host:port`, or `http://` for an API server on loopback. A path before `/api` is kept. */
@@ -31,16 +31,16 @@ export interface TransportRequest {
   readonly body?: unknown;
   /** Media type of the body; default application/json. */
   readonly contentType?: string;
-  /** Accepted media types of the answer; default application/json. */
+  /** Accepted media types of the response; default application/json. */
   readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
   readonly beforeSend?: (() => void) | undefined;
-  /** Maximum bytes of the answer; a larger answer fails with an AnswerTooLargeError. Default: the option of the transport. */
-  readonly maxAnswerBytes?: number | undefined;
-  /** Called with the number of bytes of a complete answer. */
-  readonly onAnswerBytes?: ((bytes: number) => void) | undefined;
-  /** Joins the chunks of an answer into the bytes to decode, which the transport does not use afterwards. Default: concatenation. */
+  /** Maximum bytes of the response; a larger response fails with a ResponseTooLargeError. Default: the option of the transport. */
+  readonly maxResponseBytes?: number | undefined;
+  /** Called with the number of bytes of a complete response. */
+  readonly onResponseBytes?: ((bytes: number) => void) | undefined;
+  /** Joins the chunks of a response into the bytes to decode, which the transport does not use afterwards. Default: concatenation. */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
 }
 
@@ -54,13 +54,13 @@ export interface TransportOptions {
   readonly deadlineMs?: number;
   /** Maximum connections for calls; default 16. Watches have connections of their own. */
   readonly connections?: number;
-  /** Maximum bytes of an answer; a larger answer fails. Default 64 MiB. */
-  readonly maxAnswerBytes?: number;
+  /** Maximum bytes of a response; a larger response fails. Default 64 MiB. */
+  readonly maxResponseBytes?: number;
   /** Dispatcher for all requests in place of own connections, for a simulated network. */
   readonly dispatcher?: Dispatcher;
 }
 
-const defaultMaxAnswerBytes = 67_108_864;
+const defaultMaxResponseBytes = 67_108_864;
 const maxAttempts = 5;
 const backoff: BackoffOptions = { baseMs: 50, capMs: 5000, factor: 3, jitter: 0.5 };
 
@@ -104,17 +104,17 @@ export class Transport {
     this.#watches = dispatcher ?? new Pool(url.origin, { ...pool, connections: null });
   }
 
-  /** Returns the parsed body of a 2xx answer. Throws ApiError and TransportError. */
+  /** Returns the parsed body of a 2xx response. Throws ApiError and TransportError. */
   async call(request: TransportRequest): Promise<unknown> {
     return this.#repeat(request, async (signal) => {
-      const answer = await this.#send(this.#calls, request, signal);
-      const bytes = await this.#read(answer.body, request);
-      if (answer.status < 200 || answer.status > 299) throw apiError(answer, bytes.toString('utf8'));
-      return { status: answer.status, result: parseAnswer(bytes.toString('utf8')) };
+      const response = await this.#send(this.#calls, request, signal);
+      const bytes = await this.#read(response.body, request);
+      if (response.status < 200 || response.status > 299) throw apiError(response, bytes.toString('utf8'));
+      return { status: response.status, result: parseResponse(bytes.toString('utf8')) };
     });
   }
 
-  /** Returns the body of a 2xx answer as it arrives, until `request.signal` is aborted. Throws like `call`, during the iteration too. */
+  /** Returns the body of a 2xx response as it arrives, until `request.signal` is aborted. Throws like `call`, during the iteration too. */
   async stream(request: TransportRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>> {
     return this.#repeat(request, async (starting) => {
       const reading = new AbortController();
@@ -123,9 +123,10 @@ export class Transport {
       };
       starting.addEventListener('abort', stop, { once: true });
       try {
-        const answer = await this.#send(this.#watches, request, AbortSignal.any([reading.signal, request.signal]));
-        if (answer.status < 200 || answer.status > 299) throw apiError(answer, (await this.#read(answer.body, request)).toString('utf8'));
-        return { status: answer.status, result: answer.body };
+        const response = await this.#send(this.#watches, request, AbortSignal.any([reading.signal, request.signal]));
+        if (response.status < 200 || response.status > 299)
+          throw apiError(response, (await this.#read(response.body, request)).toString('utf8'));
+        return { status: response.status, result: response.body };
       } finally {
         starting.removeEventListener('abort', stop);
       }
@@ -138,10 +139,10 @@ export class Transport {
     await Promise.all([this.#calls.destroy(reason), this.#watches.destroy(reason)]);
   }
 
-  async #send(pool: Dispatcher, request: TransportRequest, signal: AbortSignal): Promise<Answer> {
+  async #send(pool: Dispatcher, request: TransportRequest, signal: AbortSignal): Promise<HttpResponse> {
     const { body, contentType = 'application/json', accept = 'application/json' } = request;
     const token = await this.#token();
-    return exchange({
+    return roundTrip({
       dispatcher: pool,
       method: request.method,
       path: this.#prefix + request.path,
@@ -175,7 +176,7 @@ export class Transport {
     const deadlineAt = clock.monotonic() + deadlineMs;
     const deadline = new AbortController();
     const timer = clock.after(deadlineMs, () => {
-      deadline.abort(new DeadlineError(`no answer within ${deadlineMs} ms`));
+      deadline.abort(new DeadlineError(`no response within ${deadlineMs} ms`));
     });
     const signal = request.signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, request.signal]);
     try {
@@ -207,15 +208,15 @@ export class Transport {
   }
 
   async #read(body: AsyncIterable<Uint8Array>, request: TransportRequest): Promise<Buffer> {
-    const maxAnswerBytes = request.maxAnswerBytes ?? this.#options.maxAnswerBytes ?? defaultMaxAnswerBytes;
+    const maxResponseBytes = request.maxResponseBytes ?? this.#options.maxResponseBytes ?? defaultMaxResponseBytes;
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of body) {
       bytes += chunk.byteLength;
-      if (bytes > maxAnswerBytes) throw new AnswerTooLargeError(maxAnswerBytes);
+      if (bytes > maxResponseBytes) throw new ResponseTooLargeError(maxResponseBytes);
       chunks.push(chunk);
     }
-    request.onAnswerBytes?.(bytes);
+    request.onResponseBytes?.(bytes);
     return request.gather?.(chunks, bytes) ?? Buffer.concat(chunks, bytes);
   }
 }
@@ -224,7 +225,7 @@ const isRead = ({ method }: TransportRequest): boolean => method === 'GET';
 
 function mayRepeat(request: TransportRequest, error: unknown): boolean {
   if (error instanceof ApiError) return error.status === 429 || (isRead(request) && transientStatuses.has(error.status));
-  if (error instanceof AnswerTooLargeError) return false;
+  if (error instanceof ResponseTooLargeError) return false;
   return error instanceof TransportError && (isRead(request) || !error.sent);
 }
 
@@ -239,22 +240,22 @@ async function pause(clock: Clock, delayMs: number, signal: AbortSignal, failure
   }
 }
 
-function parseAnswer(text: string): unknown {
+function parseResponse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    throw new TransportError('the answer is not JSON', { cause: error });
+    throw new TransportError('the response is not JSON', { cause: error });
   }
 }
 
 /**
- * Creates the error of an answer. Proxies and load balancers before an API server answer without a Status; the text then serves as the
+ * Creates the error of a response. Proxies and load balancers before an API server answer without a Status; the text then serves as the
  * message.
  */
-function apiError(answer: Answer, text: string): ApiError {
-  const retryAfter = answer.headers['retry-after'];
+function apiError(response: HttpResponse, text: string): ApiError {
+  const retryAfter = response.headers['retry-after'];
   const seconds = typeof retryAfter === 'string' && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined;
-  return new ApiError(answer.status, statusBody(answer.status, text), {
+  return new ApiError(response.status, statusBody(response.status, text), {
     retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
   });
 }

@@ -32,8 +32,8 @@ export function watchEvent<T extends KubeObject>(resource: ResourceDefinition<T>
 }
 
 /** Removes `managedFields`, and adds apiVersion and kind, which items of a list lack. */
-export function withoutManagedFields<T extends KubeObject>(resource: ResourceDefinition<T>, answer: unknown): T {
-  const object = answer as T;
+export function withoutManagedFields<T extends KubeObject>(resource: ResourceDefinition<T>, item: unknown): T {
+  const object = item as T;
   const { managedFields, ...metadata } = object.metadata;
   if ((object.kind as string | undefined) === undefined)
     return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };

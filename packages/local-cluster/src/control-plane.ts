@@ -75,7 +75,7 @@ export class ControlPlane {
     await store.committed();
   }
 
-  /** Answers a request and never throws: an error becomes a `Status`. Resolves when everything that the answer contains is durable. */
+  /** Answers a request and never throws: an error becomes a `Status`. Resolves when everything that the response contains is durable. */
   async handle(request: PlaneRequest): Promise<PlaneResponse> {
     try {
       if (this.#closed) throw new StatusError(503, 'ServiceUnavailable', 'the control plane is shutting down');
@@ -84,7 +84,7 @@ export class ControlPlane {
       return response;
     } catch (error) {
       if (error instanceof StatusError) {
-        // An error may describe stored state too, so the answer waits for durability.
+        // An error may describe stored state too, so the response waits for durability.
         await this.#context.store.committed().catch(() => undefined);
         return errorResponse(error);
       }

@@ -17,7 +17,7 @@ import type { Conversations } from './conversations.ts';
 import { matchingEntries, searchEvents } from './event-search.ts';
 import { HttpError } from './http-error.ts';
 import type { Meta } from './meta.ts';
-import type { Answer, Call, Router } from './router.ts';
+import type { RouteResponse, Call, Router } from './router.ts';
 import type { SecretBox } from './secret-box.ts';
 import type { Webhooks } from './webhooks.ts';
 import { finalResponseOf, infoOf } from './presenters.ts';
@@ -29,7 +29,7 @@ export interface Ready {
 }
 
 const defaultMaxIterations = 50;
-const success: Answer = { body: { success: true } };
+const success: RouteResponse = { body: { success: true } };
 
 /** Adds the routes of conversations. `ready` throws while the server has no keys. */
 export function conversationRoutes(router: Router, ready: () => Ready): void {

@@ -151,7 +151,7 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
-  /** Waits for a running command to end, but does not wait for a pending answer of the model. */
+  /** Waits for a running command to end, but does not wait for a pending response of the model. */
   async pause(): Promise<void> {
     const run = this.#run;
     if (run !== undefined) {

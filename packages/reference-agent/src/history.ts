@@ -13,7 +13,7 @@ const maxToolCharacters = 400_000;
 export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageParam[] {
   const messages: ChatCompletionMessageParam[] = [];
   let open: { readonly action: ActionEvent; readonly waiting: ChatCompletionMessageParam[] } | undefined;
-  const answer = (toolCallId: string, content: string) => {
+  const addResult = (toolCallId: string, content: string) => {
     if (open?.action.tool_call_id !== toolCallId) return;
     messages.push(callOf(open.action), { role: 'tool', tool_call_id: toolCallId, content }, ...open.waiting);
     open = undefined;
@@ -26,9 +26,9 @@ export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageP
       messages.push(...(open?.waiting ?? []));
       open = { action: event, waiting: [] };
     } else if (event.kind === 'ObservationEvent') {
-      answer(event.tool_call_id, resultOf(event.observation));
+      addResult(event.tool_call_id, resultOf(event.observation));
     } else if (event.kind === 'AgentErrorEvent') {
-      answer(event.tool_call_id, event.error);
+      addResult(event.tool_call_id, event.error);
     }
   }
   messages.push(...(open?.waiting ?? []));

@@ -1,4 +1,4 @@
-/** An answer other than success. Clients receive `detail` unchanged. */
+/** A response other than success. Clients receive `detail` unchanged. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
   readonly status: number;

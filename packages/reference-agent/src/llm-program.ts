@@ -90,7 +90,7 @@ export class LlmProgram implements Program {
     });
   }
 
-  /** Requests one answer of the model and executes its tool call. Returns true when the work is done. */
+  /** Requests one response of the model and executes its tool call. Returns true when the work is done. */
   async #step(run: Run, client: OpenAI, commands: string[]): Promise<boolean> {
     const seen = run.log.entries.length;
     const { completion, stats } = await this.#ask(run, client);
@@ -98,10 +98,13 @@ export class LlmProgram implements Program {
     const text = message?.content ?? '';
     const [call] = message?.tool_calls ?? [];
     if (call === undefined) {
-      await run.append({ event: agentMessage(text === '' ? '(The model returned an empty answer.)' : text), handledThrough: seen }, stats);
+      await run.append(
+        { event: agentMessage(text === '' ? '(The model returned an empty response.)' : text), handledThrough: seen },
+        stats,
+      );
       return true;
     }
-    // Further calls of the same answer are neither executed nor recorded; the model repeats a call that it still needs.
+    // Further calls of the same response are neither executed nor recorded; the model repeats a call that it still needs.
     return this.#act(run, { call, thought: text, responseId: completion.id, seen, stats }, commands);
   }
 

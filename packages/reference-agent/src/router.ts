@@ -9,12 +9,12 @@ export interface Call {
   body(): Promise<unknown>;
 }
 
-export interface Answer {
+export interface RouteResponse {
   readonly status?: number;
   readonly body: unknown;
 }
 
-export type Handler = (call: Call) => Answer | Promise<Answer>;
+export type Handler = (call: Call) => RouteResponse | Promise<RouteResponse>;
 
 interface Route {
   readonly method: string;

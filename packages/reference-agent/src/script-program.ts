@@ -18,12 +18,12 @@ export const scriptProgram: Program = {
   work: async (run) => {
     for (let [position] = run.pendingMessages(); position !== undefined; [position] = run.pendingMessages()) {
       run.checkpoint();
-      await answer(run, position);
+      await handleMessage(run, position);
     }
   },
 };
 
-async function answer(run: Run, position: number): Promise<void> {
+async function handleMessage(run: Run, position: number): Promise<void> {
   const [message] = await run.log.read(run.log.entries.slice(position, position + 1));
   const text = message?.kind === 'MessageEvent' ? textOf(message.llm_message.content) : '';
   const blocks = shellBlocksOf(text);

@@ -9,7 +9,7 @@ import { conversationRoutes, type Ready } from './conversation-routes.ts';
 import { Conversations } from './conversations.ts';
 import { HttpError } from './http-error.ts';
 import { readBody } from './read-body.ts';
-import { Router, type Answer } from './router.ts';
+import { Router, type RouteResponse } from './router.ts';
 import { SecretBox } from './secret-box.ts';
 import { commandEnvironment, type Settings } from './settings.ts';
 import { projectHooks, projectSkills } from './skills.ts';
@@ -129,13 +129,13 @@ export class ReferenceServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      send(response, await this.#answer(request));
+      send(response, await this.#respond(request));
     } catch (error) {
-      send(response, this.#answerOf(error));
+      send(response, this.#errorResponse(error));
     }
   }
 
-  async #answer(request: IncomingMessage): Promise<Answer> {
+  async #respond(request: IncomingMessage): Promise<RouteResponse> {
     const url = new URL(request.url ?? '/', 'http://agent');
     const path = url.pathname;
     // `/api/init` has a key of its own, and exists only with deferred init.
@@ -149,7 +149,7 @@ export class ReferenceServer {
     return found.handler({ request, url, params: found.params, body: () => readJson(request) });
   }
 
-  #answerOf(error: unknown): Answer {
+  #errorResponse(error: unknown): RouteResponse {
     if (error instanceof HttpError && error.status < 500) return { status: error.status, body: { detail: error.detail } };
     const status = error instanceof HttpError ? error.status : 500;
     if (!(error instanceof HttpError)) this.#log('a request failed', error);
@@ -169,7 +169,7 @@ export class ReferenceServer {
     return this.#ready !== undefined && acceptsKey(this.#ready.sessionKeys, Array.isArray(key) ? key[0] : key);
   }
 
-  async #initialise(key: string | string[] | undefined, body: unknown): Promise<Answer> {
+  async #initialise(key: string | string[] | undefined, body: unknown): Promise<RouteResponse> {
     if (!acceptsKey([this.#settings.secretKey ?? ''], Array.isArray(key) ? key[0] : key)) throw new HttpError(401, 'Unauthorized');
     const init = parse(initBody, body, 'body');
     await this.#initialising?.catch(() => undefined);
@@ -201,7 +201,7 @@ export class ReferenceServer {
     this.#ready = { conversations, secretBox, webhooks, sessionKeys, env };
   }
 
-  async #executeCommand(body: unknown): Promise<Answer> {
+  async #executeCommand(body: unknown): Promise<RouteResponse> {
     const { command, cwd, timeout } = parse(commandBody, body, 'body');
     const { env } = this.#assertReady();
     this.#touch();
@@ -245,7 +245,7 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-function send(response: ServerResponse, { status = 200, body }: Answer): void {
+function send(response: ServerResponse, { status = 200, body }: RouteResponse): void {
   if (response.destroyed) return;
   const text = JSON.stringify(body);
   // The connection is closed, because the parser would read the rest of an unread body as the next request.

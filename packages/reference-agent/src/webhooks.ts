@@ -15,8 +15,8 @@ export interface WebhookSettings {
   readonly maxBatchBytes: number;
 }
 
-/** Maximum time for an answer; a later answer counts as a failure. */
-const answerTimeoutMs = 30_000;
+/** Maximum time for a response; a later response counts as a failure. */
+const responseTimeoutMs = 30_000;
 /** Maximum duration of the last flush when the server stops; unsent events are then dropped. */
 const maxLastFlushMs = 1_000;
 
@@ -96,7 +96,7 @@ export class Webhooks {
       closing: this.#closing.signal,
       send: (body) =>
         new Promise((resolve, reject) => {
-          const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(answerTimeoutMs)]);
+          const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(responseTimeoutMs)]);
           const outgoing = request(url, {
             method: 'POST',
             headers: { ...sent, 'content-length': Buffer.byteLength(body) },

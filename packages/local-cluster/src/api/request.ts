@@ -9,7 +9,7 @@ export interface PlaneRequest {
   /** Headers by lower-case name. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string;
-  /** Aborted when the client no longer waits for the answer. */
+  /** Aborted when the client no longer waits for the response. */
   readonly signal?: AbortSignal;
 }
 

@@ -6,7 +6,7 @@ import { jsonResponse } from './respond.ts';
 const user = { username: 'admin', groups: ['system:masters', 'system:authenticated'] };
 const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };
 
-const answers: Readonly<Record<string, (body: Json) => object>> = {
+const bodiesByPlural: Readonly<Record<string, (body: Json) => object>> = {
   selfsubjectaccessreviews: (body) => ({
     kind: 'SelfSubjectAccessReview',
     apiVersion: 'authorization.k8s.io/v1',
@@ -39,6 +39,6 @@ export const reviewKinds = [
 /** Answers a review; undefined for any other kind. */
 export function reviewResponse(group: string, plural: string, body: () => Json): PlaneResponse | undefined {
   const known = reviewKinds.some((kind) => kind.group === group && kind.plural === plural);
-  const answer = known ? answers[plural]?.(body()) : undefined;
-  return answer === undefined ? undefined : jsonResponse(201, answer);
+  const response = known ? bodiesByPlural[plural]?.(body()) : undefined;
+  return response === undefined ? undefined : jsonResponse(201, response);
 }

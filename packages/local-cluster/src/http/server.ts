@@ -56,7 +56,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const expected = digest(`Bearer ${options.token}`);
   const closing = new AbortController();
 
-  async function answer(request: IncomingMessage, signal: AbortSignal): Promise<PlaneResponse> {
+  async function respond(request: IncomingMessage, signal: AbortSignal): Promise<PlaneResponse> {
     const url = request.url ?? '/';
     const mark = url.indexOf('?');
     const path = mark === -1 ? url : url.slice(0, mark);
@@ -80,7 +80,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, closing.signal]);
-    const { status, headers, body } = await answer(request, signal).catch((error: unknown) => {
+    const { status, headers, body } = await respond(request, signal).catch((error: unknown) => {
       if (!(error instanceof StatusError) && !gone.signal.aborted)
         logger.error('A request could not be answered', { path: request.url, error });
       return errorResponse(error instanceof StatusError ? error : internalError(error));

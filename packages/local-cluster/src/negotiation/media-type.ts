@@ -3,7 +3,7 @@ import { notAcceptable } from '../api/status-error.ts';
 export interface NegotiatedMediaType {
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata';
   readonly format: 'json' | 'yaml';
-  /** Content type of the answer. */
+  /** Content type of the response. */
   readonly contentType: string;
 }
 

@@ -1,41 +1,41 @@
 import type { Dispatcher } from 'undici';
 import { TransportError } from './errors.ts';
 
-export interface ExchangeOptions {
+export interface RoundTripOptions {
   readonly dispatcher: Dispatcher;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The client closes the connection after the answer instead of keeping it for the next request. */
+  /** The client closes the connection after the response instead of keeping it for the next request. */
   readonly closing?: boolean;
-  /** Ends the exchange at any time; the exchange then throws a TransportError with the reason of the signal as cause. */
+  /** Ends the request at any time; the call then throws a TransportError with the reason of the signal as cause. */
   readonly signal: AbortSignal;
   /** See `CallOptions.beforeSend`. */
   readonly beforeSend?: (() => void) | undefined;
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Body of the answer, to be read once. A reader that stops early closes the connection. */
+  /** Body of the response, to be read once. A reader that stops early closes the connection. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** Maximum unread bytes of a body before the exchange pauses the connection. */
+/** Maximum unread bytes of a body before the client pauses the connection. */
 const highWaterBytes = 1_048_576;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * One request and its answer on a pooled connection. An Exchange uses undici's `dispatch` rather than `request`, because `request` hides
+ * One request and its response on a pooled connection. A RoundTrip uses undici's `dispatch` rather than `request`, because `request` hides
  * the turn in which a request is written to a socket (a request may queue for a connection for long), and whether a failed request had been
  * written.
  */
-class Exchange implements Dispatcher.DispatchHandler {
-  readonly #options: ExchangeOptions;
+class RoundTrip implements Dispatcher.DispatchHandler {
+  readonly #options: RoundTripOptions;
   readonly #onAbort: () => void;
-  readonly #answered = Promise.withResolvers<Answer>();
+  readonly #response = Promise.withResolvers<HttpResponse>();
   #controller: Dispatcher.DispatchController | undefined;
   #sent = false;
   #ended = false;
@@ -44,14 +44,14 @@ class Exchange implements Dispatcher.DispatchHandler {
   #waitingBytes = 0;
   #wake: (() => void) | undefined;
 
-  constructor(options: ExchangeOptions) {
+  constructor(options: RoundTripOptions) {
     this.#options = options;
     this.#onAbort = () => {
-      this.#fail(this.#transportError('the call was ended', options.signal.reason));
+      this.#fail(this.#transportError('the call was aborted', options.signal.reason));
     };
   }
 
-  run(): Promise<Answer> {
+  run(): Promise<HttpResponse> {
     const { dispatcher, method, path, headers, body, closing = false, signal } = this.#options;
     if (signal.aborted) {
       this.#onAbort();
@@ -60,7 +60,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       // The transport enforces deadlines with its own clock, so the timeouts of undici are off.
       dispatcher.dispatch({ method, path, headers, body: body ?? null, reset: closing, headersTimeout: 0, bodyTimeout: 0 }, this);
     }
-    return this.#answered.promise;
+    return this.#response.promise;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -79,9 +79,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#sent = true;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: HttpResponse['headers']): void {
     if (status < 200) return;
-    this.#answered.resolve({ status, headers, body: this.#body() });
+    this.#response.resolve({ status, headers, body: this.#body() });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
@@ -117,7 +117,7 @@ class Exchange implements Dispatcher.DispatchHandler {
         });
       }
     } finally {
-      if (!this.#ended) this.#fail(this.#transportError('the answer was not read to its end', undefined));
+      if (!this.#ended) this.#fail(this.#transportError('the response was not read to its end', undefined));
     }
   }
 
@@ -126,7 +126,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     if (this.#failure !== undefined || this.#ended) return;
     this.#failure = failure;
     this.#stopListening();
-    this.#answered.reject(failure);
+    this.#response.reject(failure);
     this.#controller?.abort(failure);
     this.#wakeUp();
   }
@@ -148,7 +148,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /**
- * Resolves with the status and headers of the answer, whatever the status. Throws a TransportError, or the error that `beforeSend` has
+ * Resolves with the status and headers of the response, whatever the status. Throws a TransportError, or the error that `beforeSend` has
  * thrown.
  */
-export const exchange = (options: ExchangeOptions): Promise<Answer> => new Exchange(options).run();
+export const roundTrip = (options: RoundTripOptions): Promise<HttpResponse> => new RoundTrip(options).run();
