@@ -123,8 +123,8 @@ export class HttpKubeClient implements KubeClient {
   }
 
   /**
-   * Sends a patch rather than a PUT. A PUT of an object that lacks parts would remove these parts from their field managers: for a custom
-   * resource, the API server protects only `spec` from this when the status is written.
+   * Sends a patch rather than a PUT. A PUT of an object that lacks parts would take the ownership of these parts from their field managers:
+   * for a custom resource, the API server protects only `spec` from this when the status is written.
    */
   async updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: StatusOptions = {}): Promise<T> {
     const { namespace = '', name, resourceVersion } = object.metadata;

@@ -22,7 +22,7 @@ const requestTimeoutMs = 300_000;
 const defaultTimeoutSeconds = 120;
 const maxTimeoutSeconds = 1800;
 const maxSkillCharacters = 32_768;
-/** Maximum consecutive repetitions of the same command before the run counts as stuck. */
+/** Maximum consecutive identical commands; a run that reaches this number is stuck. */
 const maxRepetitions = 4;
 
 const prompt = (workingDir: string) =>

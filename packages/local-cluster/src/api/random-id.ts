@@ -1,6 +1,6 @@
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 
-/** Returns the suffix for generateName: five characters from an alphabet that forms no English text. */
+/** Returns the suffix for generateName: five characters of an alphabet without vowels, as in Kubernetes. */
 export const nameSuffix = (random: () => number): string =>
   Array.from({ length: 5 }, () => alphabet[Math.floor(random() * alphabet.length)] ?? 'x').join('');
 

@@ -50,8 +50,8 @@ export class LocalRunner implements ProcessRunner {
     });
     await this.#table
       .killAll((entry) => {
-        const ours = entry.node === this.#nodeId || this.#isRecorded(sessions, entry);
-        if (!ours) return false;
+        const isOwn = entry.node === this.#nodeId || this.#isRecorded(sessions, entry);
+        if (!isOwn) return false;
         left.add(entry.pid);
         // The session may contain processes that have cleared their environment. Session 0 was started outside of this pid namespace.
         if (entry.session !== 0 && entry.session !== ownSession && !sessions.has(entry.session)) sessions.set(entry.session, 0);
