@@ -21,9 +21,9 @@ type Resource<T extends KubeObject> = ResourceDefinition<T>;
 export type Fence = Pick<LeaderElection, 'assertLeading' | 'writeDeadlineMs' | 'writes'>;
 
 /**
- * Returns the client of a leader. Reads pass through. A write throws a NotLeadingError unless this process is certain to hold the lease, both
- * when the write is called and in the turn in which the write is handed to a connection. The client abandons a write before another process
- * can lead.
+ * Returns the client of a leader. Reads pass through. A write throws a NotLeadingError unless this process is certain to hold the lease,
+ * both when the write is called and in the turn in which the write is handed to a connection. The client abandons a write before another
+ * process can lead.
  */
 export const fenced = (client: KubeClient, fence: Fence): KubeClient => new FencedClient(client, fence);
 

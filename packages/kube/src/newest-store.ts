@@ -10,8 +10,9 @@ const maxSweptEntries = 2;
 const maxAbsentEntries = 1_000;
 
 /**
- * A cache together with the newer versions that were written or read while the cache is behind, like the MutationCache of client-go, because
- * the API server rejects a write that is based on an older version. Only objects of the cache exist; an object that the cache lacks is gone.
+ * A cache together with the newer versions that were written or read while the cache is behind, like the MutationCache of client-go,
+ * because the API server rejects a write that is based on an older version. Only objects of the cache exist; an object that the cache lacks
+ * is gone.
  */
 export class NewestStore<T extends KubeObject> {
   readonly #cache: Pick<Store<T>, 'get'>;
