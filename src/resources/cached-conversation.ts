@@ -39,7 +39,7 @@ export interface CachedConversationSpec extends Omit<ConversationSpec, 'initialM
  */
 export interface CachedConversation extends Omit<CustomObject<CachedConversationSpec, ConversationStatus>, 'metadata'> {
   readonly metadata: CachedMetadata & Pick<Conversation['metadata'], 'namespace' | 'generation'>;
-  /** What `storedBytesOf` says of the stored object. */
+  /** Result of `storedBytesOf` for the stored object. */
   readonly storedBytes: number;
   /** The beginning of the first message, for a title; empty where the message has no text. */
   readonly firstWords: string;

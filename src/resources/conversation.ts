@@ -165,7 +165,7 @@ const startStepSchema = z.object({
     .string()
     .max(4096)
     .optional()
-    .meta({ description: 'Last part of the output, without control characters and without text that looks like a credential.' }),
+    .meta({ description: 'Last part of the output, without control characters and without text that resembles a credential.' }),
 });
 
 export const conversationStatusSchema = z.object({
@@ -360,8 +360,8 @@ export interface ConversationMessages<M extends Pick<LaterMessage, 'number'> = P
 
 /** Messages that the agent has not received yet, in order. */
 export function undeliveredMessages<M extends Pick<LaterMessage, 'number'>>({ spec, status }: ConversationMessages<M>): readonly M[] {
-  const told = status?.messages?.lastDelivered ?? 0;
-  return (spec.messages ?? []).filter(({ number }) => number > told).sort((one, other) => one.number - other.number);
+  const lastDelivered = status?.messages?.lastDelivered ?? 0;
+  return (spec.messages ?? []).filter(({ number }) => number > lastDelivered).sort((one, other) => one.number - other.number);
 }
 
 /** Reasons of the condition Finished. */
