@@ -24,6 +24,19 @@ export const findCondition = (conditions: readonly Condition[] | undefined, type
 export const isTrue = (conditions: readonly Condition[] | undefined, type: string): boolean =>
   findCondition(conditions, type)?.status === 'True';
 
+/** A condition as a controller decides it; generation and transition time follow when it is set. */
+export type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+/** The conditions with several of them set, each observed in one generation of the object. */
+export const setConditions = (
+  conditions: readonly Condition[] | undefined,
+  updates: readonly ConditionUpdate[],
+  observedGeneration: number,
+  now: string,
+): Condition[] => [
+  ...updates.reduce<readonly Condition[]>((all, update) => setCondition(all, { ...update, observedGeneration }, now), conditions ?? []),
+];
+
 /**
  * The conditions with one set. `lastTransitionTime` moves only when the status changes; a call that changes nothing returns
  * the same array, so that a caller can skip the write.

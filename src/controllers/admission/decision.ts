@@ -7,7 +7,7 @@ import {
   SandboxReason,
   isPausingReason,
   resumeRequestOf,
-  viewOfSandbox,
+  withView,
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
@@ -153,8 +153,7 @@ export function applied(step: Step, rule: QuotaRule | undefined, now: string): S
     ...(automaticResumes === undefined ? {} : { automaticResumes }),
     conditions: [...(failed ? setCondition(conditions, conditionOf(SandboxCondition.failed, true), now) : conditions)],
   };
-  const view = viewOfSandbox({ ...sandbox, status });
-  return { ...sandbox, status: { ...status, phase: view.phase, reason: view.reason, message: view.message } };
+  return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
 /** What a sandbox counts as until it is known what became of the write: always the most that it may be. */

@@ -6,7 +6,7 @@ import {
   hasStopToFinish,
   pausedUnseen,
   resumeRequestOf,
-  viewOfSandbox,
+  withView,
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
@@ -124,8 +124,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(old.automaticResumes === undefined ? {} : { automaticResumes: old.automaticResumes }),
     conditions: [...conditions],
   };
-  const { phase, reason: why, message: text } = viewOfSandbox({ ...sandbox, status });
-  return { ...status, phase, reason: why, message: text };
+  return withView(sandbox, status, now);
 }
 
 export const runningProgress = { ready: true, reason: SandboxReason.running, message: 'The agent answers.', wanted: true } as const;
