@@ -55,7 +55,7 @@ it('kubectl wait for the end of a conversation that has just received a message 
   const patched = await kubectl(up.kubeconfig, ['patch', 'conversation/continued', '--type=merge', '-p', patch]);
   expect(patched).toMatchObject({ code: 0 });
   expect(await waitFor('Finished', 'conversation/continued')).toEqual(met('continued'));
-  expect(await field('conversation/continued', '{.status.messages.lastDelivered} {.status.executionStatus}')).toBe('1 finished');
+  expect(await field('conversation/continued', '{.status.messages.lastDelivered}/{.status.executionStatus}')).toBe('1/finished');
 }, 120_000);
 
 it('a start that fails is not ready, and finished', async () => {
