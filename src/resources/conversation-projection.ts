@@ -1,5 +1,5 @@
 import type { CachedConversation } from './cached-conversation.ts';
-import { findCondition, setConditions, type ConditionUpdate } from './conditions.ts';
+import { conditionUpdate, findCondition, setConditions, type ConditionUpdate } from './conditions.ts';
 import {
   ConversationCondition,
   finishedReasonOf,
@@ -25,6 +25,9 @@ export const ReadyReason = {
   sandboxMissing: 'SandboxMissing',
 } as const;
 
+/** Reason of the condition Finished while it is False. */
+export const activeReason = 'Active';
+
 const sandboxReasons: Readonly<Record<SandboxStatus, string>> = {
   STARTING: ReadyReason.sandboxStarting,
   RUNNING: ReadyReason.sandboxRunning,
@@ -43,28 +46,24 @@ const finishedMessages: Readonly<Record<FinishedReason, string>> = {
 
 /** The condition Ready: the start is READY and the sandbox is RUNNING, so that the agent accepts messages. */
 export function readyCondition(status: ConversationStatus): ConditionUpdate {
-  const type = ConversationCondition.ready;
-  const start = startStatusOf({ status });
   const { sandboxStatus = 'STARTING', sandboxStatusReason = 'Starting' } = status;
-  if (start === 'ERROR') {
-    const code = status.start?.errorCode ?? 'StartFailed';
-    return { type, status: 'False', reason: ReadyReason.startFailed, message: `The start has failed: ${code}.` };
-  }
+  const start = startStatusOf({ status });
+  const update = (isTrue: boolean, reason: string, message: string) =>
+    conditionUpdate(ConversationCondition.ready, isTrue, reason, message);
+  if (start === 'ERROR')
+    return update(false, ReadyReason.startFailed, `The start has failed: ${status.start?.errorCode ?? 'StartFailed'}.`);
   if (!isStartOver(start) && (sandboxStatus === 'STARTING' || sandboxStatus === 'RUNNING'))
-    return { type, status: 'False', reason: ReadyReason.starting, message: `The status of the start is ${start}.` };
-  const reason = sandboxReasons[sandboxStatus];
+    return update(false, ReadyReason.starting, `The status of the start is ${start}.`);
   return sandboxStatus === 'RUNNING'
-    ? { type, status: 'True', reason, message: 'The start is READY and the sandbox is RUNNING.' }
-    : { type, status: 'False', reason, message: `The sandbox is ${sandboxStatus}: ${sandboxStatusReason}.` };
+    ? update(true, sandboxReasons[sandboxStatus], 'The start is READY and the sandbox is RUNNING.')
+    : update(false, sandboxReasons[sandboxStatus], `The sandbox is ${sandboxStatus}: ${sandboxStatusReason}.`);
 }
 
 /** The condition Finished, whose transition time is the time at which the operator saw the conversation come to its end. */
 export function finishedCondition(conversation: ConversationMessages): ConditionUpdate {
-  const type = ConversationCondition.finished;
   const reason = finishedReasonOf(conversation);
-  return reason === undefined
-    ? { type, status: 'False', reason: 'Active', message: 'The conversation is active.' }
-    : { type, status: 'True', reason, message: finishedMessages[reason] };
+  const message = reason === undefined ? 'The conversation is active.' : finishedMessages[reason];
+  return conditionUpdate(ConversationCondition.finished, reason !== undefined, reason ?? activeReason, message);
 }
 
 /**

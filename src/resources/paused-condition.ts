@@ -1,4 +1,4 @@
-import type { ConditionUpdate } from './conditions.ts';
+import { conditionUpdate, type ConditionUpdate } from './conditions.ts';
 import type { SandboxStatus } from './conversation.ts';
 
 /** Type of the condition that says whether a sandbox is paused, on the sandbox and on each conversation that uses the sandbox. */
@@ -16,5 +16,5 @@ const messages: Readonly<Record<string, string>> = {
 /** The condition Paused of a phase. The message is constant for each reason, because caches hold the condition of every stored object. */
 export const pausedCondition = (phase: SandboxStatus, reason: string): ConditionUpdate =>
   phase === 'PAUSED'
-    ? { type: pausedType, status: 'True', reason, message: messages[reason] ?? 'The sandbox is paused.' }
-    : { type: pausedType, status: 'False', reason: notPausedReason, message: 'The sandbox is not paused.' };
+    ? conditionUpdate(pausedType, true, reason, messages[reason] ?? 'The sandbox is paused.')
+    : conditionUpdate(pausedType, false, notPausedReason, 'The sandbox is not paused.');

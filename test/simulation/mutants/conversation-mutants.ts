@@ -88,8 +88,8 @@ export const conversationMutants = {
   },
   'a condition keeps the generation of its first write': {
     file: 'src/resources/conditions.ts',
-    from: '    old.message === condition.message &&\n    old.observedGeneration === condition.observedGeneration;',
-    to: '    old.message === condition.message;',
+    from: '{ ...update, observedGeneration, lastTransitionTime }',
+    to: '{ ...update, observedGeneration: old?.observedGeneration ?? observedGeneration, lastTransitionTime }',
     rule: settles,
     letters: true,
     seed: 1,

@@ -5,7 +5,7 @@ import { TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
 import { problems } from '../../../src/gateway/errors/catalogue.ts';
 import { CapExceeded } from '../../../src/resources/cap-exceeded.ts';
 import { ConversationCondition, FinishedReason } from '../../../src/resources/conversation.ts';
-import { ReadyReason } from '../../../src/resources/conversation-projection.ts';
+import { ReadyReason, activeReason } from '../../../src/resources/conversation-projection.ts';
 import { notPausedReason } from '../../../src/resources/paused-condition.ts';
 import { SandboxCondition, SandboxReason } from '../../../src/resources/sandbox.ts';
 
@@ -28,7 +28,7 @@ it.each([
   expect(page).toMatch(new RegExp(`^\\| ${kind} +\\| \`${type}\` +\\| [a-z]`, 'm'));
 });
 
-it.each([...Object.values(ReadyReason), ...Object.values(FinishedReason), 'Active', notPausedReason])(
+it.each([...Object.values(ReadyReason), ...Object.values(FinishedReason), activeReason, notPausedReason])(
   'docs/reasons.md explains the reason %s of a condition in a table',
   (reason) => {
     expect(page).toMatch(new RegExp(`^\\| (?:[A-Za-z]+, )*${reason}(?:, [A-Za-z]+)* +\\| [a-z]`, 'm'));
