@@ -80,7 +80,7 @@ export function withProjection(
   const updates = [readyCondition(status), finishedCondition({ spec, status }), pausedCondition(sandboxStatus, sandboxStatusReason)];
   return {
     ...status,
-    shortTitle: firstWords(spec.title ?? status.title ?? beginning, maxShortTitleLength),
+    shortTitle: firstWords([spec.title, status.title, beginning].find(Boolean) ?? '', maxShortTitleLength),
     conditions: setConditions(status.conditions, updates, generation, now),
   };
 }

@@ -221,6 +221,7 @@ describe('the short title', () => {
   it.each<[string, Partial<ConversationSpec>, ConversationStatus, string]>([
     ["the owner's title", { title: 'Parser' }, { title: 'Of the agent' }, 'Parser'],
     ["the agent's title", {}, { title: 'Of the agent' }, 'Of the agent'],
+    ['the beginning of the first message where both titles are empty', { title: '' }, { title: '' }, 'Say hello.'],
     ['the beginning of a long title', { title: text }, {}, 'Find out why the parser fails on nested…'],
     [
       'the beginning of the first message',
