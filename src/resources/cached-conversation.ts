@@ -98,6 +98,7 @@ const withoutSuffix = ({ systemMessageSuffix: _suffix, ...agent }: AgentSettings
 function cachedStatus(status: ConversationStatus, lacksSteps: boolean, interner: Interner): ConversationStatus {
   interner.share(status, 'executionDetail', 'sandboxStatusReason', 'sandboxName', 'sandboxUID');
   for (const transition of status.start?.transitions ?? []) interner.share(transition, 'status', 'time');
+  for (const condition of status.conditions ?? []) interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
   if (!lacksSteps || status.start === undefined) return status;
   const { steps: _steps, ...start } = status.start;
   return { ...status, start };

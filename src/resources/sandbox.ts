@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { agentKinds } from './agent-settings.ts';
-import { conditionsSchema, findCondition, isTrue } from './conditions.ts';
+import { conditionsSchema, findCondition, isTrue, setConditions } from './conditions.ts';
 import { sandboxStatuses, type SandboxStatus } from './conversation.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import { pausedCondition, pausedType } from './paused-condition.ts';
 import { immutable, objectName, observedGeneration, ownerName, timestamp, validations } from './schema.ts';
 
 export const sandboxSpecSchema = z
@@ -126,6 +127,8 @@ export const SandboxCondition = {
    * run; for one that has, the controller takes it back once a person asks for the sandbox (see `isResumedAfterFailure`).
    */
   failed: 'Failed',
+  /** The owner, a quota or a time limit of the template keeps the sandbox paused. Written with the phase. */
+  paused: pausedType,
   /** The operator is going to delete the sandbox. Present from the announcement on. */
   expiring: 'Expiring',
 } as const;
@@ -235,6 +238,19 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
     return { phase: 'STARTING', reason: SandboxReason.waitingForAgent, message: 'Coming back from a pause.' };
   if (ready?.status === 'True') return { phase: 'RUNNING', reason: SandboxReason.running, message: ready.message };
   return { phase: 'STARTING', reason: ready?.reason ?? SandboxReason.waitingForPod, message: ready?.message ?? 'Starting.' };
+}
+
+/**
+ * The status with the phase, its reason and the condition Paused, which follow from its other fields. A sandbox of an earlier version gets the
+ * condition with the next change of its phase, so that an upgrade does not write every stored sandbox at once.
+ */
+export function withView(sandbox: Sandbox, status: SandboxState, now: string): SandboxState {
+  const view = viewOfSandbox({ ...sandbox, status });
+  const isOfEarlierVersion =
+    findCondition(status.conditions, SandboxCondition.paused) === undefined && sandbox.status?.phase === view.phase;
+  if (isOfEarlierVersion) return { ...status, ...view };
+  const conditions = setConditions(status.conditions, [pausedCondition(view.phase, view.reason)], sandbox.metadata.generation, now);
+  return { ...status, ...view, conditions };
 }
 
 /** Whether the sandbox should have a pod. */
