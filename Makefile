@@ -71,6 +71,6 @@ $(installed): package.json package-lock.json .npmrc $(wildcard packages/*/packag
 	npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts')
+$(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts' -o -name '*.sh')
 	npm run --silent build
 	@touch $@
