@@ -18,7 +18,10 @@ export interface Release {
 }
 
 const isKind = (text: string): text is ChangeKind => kinds.some((kind) => kind === text);
-const isDate = (text: string): boolean => new Date(`${text}T00:00:00Z`).toJSON()?.startsWith(text);
+function isDate(text: string): boolean {
+  const date = new Date(`${text}T00:00:00Z`);
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
+}
 
 /** Ordering of two semantic versions without a suffix. */
 function compareVersions(one: string, other: string): number {
