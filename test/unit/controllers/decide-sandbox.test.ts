@@ -404,7 +404,7 @@ describe('a claim that the scheduler says is not bound', () => {
   });
   const unbound = { ...aClaim(starting), status: { phase: 'Pending' } };
   const bound = { ...aClaim(starting), status: { phase: 'Bound' } };
-  const isBinding = { kind: 'wait', reason: 'WaitingForVolume', message: 'Waiting for its volume to be bound.' };
+  const isBinding = { kind: 'wait', reason: 'WaitingForVolume', message: 'Waiting for its volume to be bound.' } as const;
   const template = aTemplate();
   const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
     ['is being bound at first', { claim: unbound }, { ...isBinding, requeueAfterMs: 19_000 }],
