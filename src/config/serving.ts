@@ -9,7 +9,7 @@ const minReads = 20;
 
 /** Of whoever serves REST. */
 export const serving = {
-  /** Whether git hosts are asked for a repository before a start is accepted, and for branches. */
+  /** Whether git hosts are asked for a repository and its branch before a start is accepted, and for lists of branches. */
   GIT_CHECK: flag(true),
   /** How long they may take, in all; then the start is accepted without them. */
   GIT_CHECK_SECONDS: seconds(30).default(5),
