@@ -110,7 +110,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     gitChecks: new Counter({
       name: name('git_checks_total'),
-      help: 'Repositories asked for before a start was accepted, by result: granted, denied, unknown (the host could not be asked).',
+      help: 'Repositories asked for before a start was accepted, by result: granted, denied, branch-not-found, unknown (the host could not be asked).',
       labelNames: ['result'] as const,
       registers,
     }),
