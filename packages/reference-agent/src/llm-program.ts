@@ -27,7 +27,7 @@ const maxRepetitions = 4;
 
 const prompt = (workingDir: string) =>
   `You are a software agent. You work in ${workingDir} by running shell commands with the terminal tool. Each command runs in a fresh \
-/bin/sh there, without a terminal and without input. Look before you change something, and check what you have done. When the task \
+/bin/sh there, without a terminal and without input. Read before you change something, and check what you have done. When the task \
 is done, or can not be done, call finish with a short report.`;
 
 const tools: ChatCompletionTool[] = [

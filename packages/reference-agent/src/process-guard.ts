@@ -31,7 +31,7 @@ export class ProcessGuard {
   }
 
   #start(): ChildProcess {
-    // In a session of its own: a signal for the server's process group must not take the guard along.
+    // The shell has a session of its own, so that a signal to the process group of the server does not end the guard.
     const shell = spawn('/bin/sh', ['-c', program], { detached: true, stdio: ['pipe', 'ignore', 'ignore'], env: {} });
     const forget = () => {
       if (this.#shell === shell) this.#shell = undefined;

@@ -74,11 +74,11 @@ export class WatchHub {
   }
 
   #sendState(watcher: Watcher): void {
-    const { resource, selection, serializer: representation, markInitial } = watcher.request;
+    const { resource, selection, serializer, markInitial } = watcher.request;
     const lines: string[] = [];
     for (const { object, json } of this.#store.list(resource.key, selection.namespace)) {
       if (!selection.matches(object)) continue;
-      lines.push(line('ADDED', representation.event(object, json, watcher.first)));
+      lines.push(line('ADDED', serializer.event(object, json, watcher.first)));
       watcher.first = false;
     }
     // The current state is sent as one text, because it does not count as backlog.
@@ -113,15 +113,15 @@ export class WatchHub {
     watcher.version = change.version;
     const event = eventIn(watcher.request.selection, change);
     if (event === undefined) return;
-    const { serializer: representation } = watcher.request;
-    const key = `${event.type} ${event.state} ${representation.key} ${watcher.first}`;
+    const { serializer } = watcher.request;
+    const key = `${event.type} ${event.state} ${serializer.key} ${watcher.first}`;
     let text = texts.get(key);
     if (text === undefined) {
       const object =
         event.state === 'left' && change.before !== undefined
           ? objectLeavingSelection(change.before.object, change.version)
           : change.after.object;
-      text = line(event.type, representation.event(object, event.state === 'after' ? change.after.json : undefined, watcher.first));
+      text = line(event.type, serializer.event(object, event.state === 'after' ? change.after.json : undefined, watcher.first));
       texts.set(key, text);
     }
     watcher.first = false;
