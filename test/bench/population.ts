@@ -48,7 +48,7 @@ export async function addSandbox(client: HttpKubeClient, name: string, podIP: st
     podUID: 'pod-1',
     podIP,
     agentPort,
-    activeSince: time,
+    activeSinceTime: time,
     conditions: [
       is(SandboxCondition.admitted, 'Admitted'),
       is(SandboxCondition.agentReady, 'Connected'),

@@ -35,7 +35,7 @@ const managedFields = (ownerUid: string) => [
     fieldsV1: {
       'f:status': {
         '.': {},
-        ...fields('activeSince', 'agentPort'),
+        ...fields('activeSinceTime', 'agentPort'),
         'f:conditions': {
           '.': {},
           ...Object.fromEntries(['Admitted', 'AgentReady', 'Ready'].map((type) => [`k:{"type":"${type}"}`, conditionFields])),
@@ -79,7 +79,7 @@ export function sandboxText(index: number, resourceVersion: number): string {
     },
     spec: { owner: `user-${index % 1000}`, replicas: 1, templateName: 'default' },
     status: {
-      activeSince: runningSince,
+      activeSinceTime: runningSince,
       agentPort: 8000,
       conditions: [
         condition('Admitted', true, 'Admitted', 'No quota limits it.'),
