@@ -69,5 +69,5 @@ for (const [output, { inputs }] of Object.entries(metafile.outputs)) {
   if (input !== undefined && relative(outdir, output) !== 'up.js')
     throw new Error(`${output} has ${input}, which does not belong into the container image`);
 }
-// What `up` installs the OpenHands agent by.
+// Pinned packages of the OpenHands agent, which `up` installs.
 cpSync('images/openhands-constraints.txt', `${outdir}/openhands-constraints.txt`);

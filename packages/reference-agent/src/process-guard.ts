@@ -5,27 +5,27 @@ import { readFileSync } from 'node:fs';
 const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
 
 /**
- * Commands end with the server, even when it is killed without a chance to do anything about it: a small shell holds the other end
- * of a pipe and does it then. Started with the first command.
+ * Kills the process groups of commands when the server ends, even by SIGKILL: a small shell reads from a pipe, and kills the remaining
+ * groups at the end of its input. The shell starts with the first command.
  */
 export class ProcessGuard {
   #shell: ChildProcess | undefined;
 
   add(processGroup: number): void {
-    this.#tell(`+ ${processGroup}\n`);
+    this.#send(`+ ${processGroup}\n`);
   }
 
   remove(processGroup: number): void {
-    this.#tell(`- ${processGroup}\n`);
+    this.#send(`- ${processGroup}\n`);
   }
 
-  /** Kills what is still registered. */
+  /** Kills the registered process groups. */
   close(): void {
     this.#shell?.stdin?.end();
     this.#shell = undefined;
   }
 
-  #tell(line: string): void {
+  #send(line: string): void {
     this.#shell ??= this.#start();
     this.#shell.stdin?.write(line);
   }
