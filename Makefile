@@ -67,8 +67,7 @@ clean: ## Remove what was built and installed; .data stays
 	rm -rf dist node_modules .cache coverage artifacts
 
 $(installed): package.json package-lock.json .npmrc $(wildcard packages/*/package.json)
-	@# Not `npm ci`: it refuses a lock file that lacks optional packages of other platforms, which a mirror may not carry.
-	npm install --no-save --no-audit --no-fund --loglevel=error
+	npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts' -o -name '*.sh')

@@ -77,7 +77,11 @@ export function withProjection(
   now: string,
 ): ConversationStatus {
   const { sandboxStatus = 'STARTING', sandboxStatusReason = '' } = status;
-  const updates = [readyCondition(status), finishedCondition({ spec, status }), pausedCondition(sandboxStatus, sandboxStatusReason)];
+  const updates = [
+    readyCondition(status),
+    finishedCondition({ spec, status }),
+    pausedCondition(sandboxStatus === 'PAUSED', sandboxStatusReason),
+  ];
   return {
     ...status,
     shortTitle: firstWords([spec.title, status.title, beginning].find(Boolean) ?? '', maxShortTitleLength),

@@ -1,5 +1,4 @@
 import { conditionUpdate, type ConditionUpdate } from './conditions.ts';
-import type { SandboxStatus } from './conversation.ts';
 
 /** Type of the condition that says whether a sandbox is paused, on the sandbox and on each conversation that uses the sandbox. */
 export const pausedType = 'Paused';
@@ -13,8 +12,8 @@ const messages: Readonly<Record<string, string>> = {
   MaxActiveTime: 'The sandbox was active for the maxActiveTime of its template.',
 };
 
-/** The condition Paused of a phase. The message is constant for each reason, because caches hold the condition of every stored object. */
-export const pausedCondition = (phase: SandboxStatus, reason: string): ConditionUpdate =>
-  phase === 'PAUSED'
+/** The condition Paused. The message is constant for each reason, because caches hold the condition of every stored object. */
+export const pausedCondition = (isPaused: boolean, reason: string): ConditionUpdate =>
+  isPaused
     ? conditionUpdate(pausedType, true, reason, messages[reason] ?? 'The sandbox is paused.')
     : conditionUpdate(pausedType, false, notPausedReason, 'The sandbox is not paused.');

@@ -249,7 +249,12 @@ export function withView(sandbox: Sandbox, status: SandboxState, now: string): S
   const isOfEarlierVersion =
     findCondition(status.conditions, SandboxCondition.paused) === undefined && sandbox.status?.phase === view.phase;
   if (isOfEarlierVersion) return { ...status, ...view };
-  const conditions = setConditions(status.conditions, [pausedCondition(view.phase, view.reason)], sandbox.metadata.generation, now);
+  const conditions = setConditions(
+    status.conditions,
+    [pausedCondition(view.phase === 'PAUSED', view.reason)],
+    sandbox.metadata.generation,
+    now,
+  );
   return { ...status, ...view, conditions };
 }
 

@@ -81,8 +81,8 @@ export const conversationMutants = {
   },
   'a pause by its owner alone counts as a pause of the conversation': {
     file: 'src/resources/paused-condition.ts',
-    from: "phase === 'PAUSED'\n",
-    to: "phase === 'PAUSED' && reason === 'User'\n",
+    from: '  isPaused\n',
+    to: "  isPaused && reason === 'User'\n",
     rule: settles,
     seed: 1,
   },
