@@ -56,7 +56,12 @@ export default tseslint.config(
   },
   { files: ['src/**', 'packages/**'], rules: { 'no-restricted-imports': ['error', { patterns: [throughDoors] }] } },
   {
-    files: ['eslint.config.js', '**/jest.config.ts', 'test/support/*-reporter.ts', 'test/e2e/support/{setup,teardown,sequencer}.ts'],
+    files: [
+      'eslint.config.js',
+      '**/jest.config.ts',
+      'test/support/{*-reporter,sequencer}.ts',
+      'test/e2e/support/{setup,teardown,sequencer}.ts',
+    ],
     rules: { 'import-x/no-default-export': 'off' },
   },
   { files: ['eslint.config.js'], ...tseslint.configs.disableTypeChecked },

@@ -53,7 +53,7 @@ afterEach(async () => {
   for (const child of children) if (child.exitCode === null) child.kill('SIGKILL');
   await up.stop();
   rmSync(dataDir, { recursive: true, force: true });
-}, 30_000);
+});
 
 const k = (...args: string[]) => kubectl(up.kubeconfig, args);
 const patch = (kind: string, spec: object) => k('patch', kind, 'default', '--type', 'merge', '-p', JSON.stringify({ spec }));

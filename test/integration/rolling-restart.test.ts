@@ -25,7 +25,7 @@ const owner = 'alice';
 const masterKey = 'k'.repeat(32);
 const drainSeconds = 1;
 /** Of the requests that are under way when it has drained; what lasts is ended before. */
-const graceMs = 5000;
+const graceMs = 15_000;
 
 let stack: AsyncDisposableStack;
 let api: RunningApiServer;
