@@ -17,7 +17,7 @@ const limit = Number(process.env['LIMIT'] ?? 3);
 const clients = 4;
 const killEveryMs = 2_000;
 const mostKills = inFull ? Infinity : 4;
-const longestMs = 8_000 * starts;
+const longestMs = 20_000 * starts;
 
 const client = fileURLToPath(new URL('../support/start-client.ts', import.meta.url));
 const listed = z.object({

@@ -63,6 +63,7 @@ async function startGateway() {
       DRAIN_SECONDS: String(drainSeconds),
       RATE_LIMIT_READS: '0',
       RATE_LIMIT_WRITES: '0',
+      OVERLOAD_DELAY_MS: '0',
       LOG_FORMAT: 'json',
     },
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -15,7 +15,7 @@ let key: string;
 beforeAll(async () => {
   agent = await HostileAgent.start();
   gateway = await TestGateway.start({
-    ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused' })),
+    ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused', OVERLOAD_DELAY_MS: '0' })),
     sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example',
     proxyLimits: { firstByteMs: 1000, idleMs: 1000, clientIdleMs: 1000 },
   });
