@@ -1,7 +1,9 @@
 # Every target installs and builds what it needs, when it is missing or older than its sources.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-simulation test-ui test-agent e2e simulate fuzz lint quick-tests formatting rules types build crds images manifests conformance faults bench cluster-up cluster-down clean
+# The parts of `make lint`, the longest first.
+lint := rules types formatting imports shell-programs
+.PHONY: help run test test-simulation test-ui test-agent e2e simulate fuzz lint quick-tests $(lint) build crds images manifests conformance faults bench cluster-up cluster-down clean
 
 # npm's `node` package brings the Node that this project wants, whatever the system has.
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
@@ -18,7 +20,7 @@ run: $(built) ## Start everything on this machine: control plane, operator, gate
 
 test: $(built) ## Lint, types and every test that needs neither cluster nor browser, with the first seeds of the simulation
 	@# Many tests wait for processes, so the linter runs beside them.
-	@$(MAKE) --no-print-directory -j 2 quick-tests rules types formatting
+	@$(MAKE) --no-print-directory -j 2 quick-tests $(lint)
 
 test-simulation: $(installed) ## The simulation with all of its seeds, and the mistakes that it has to notice
 	npm test --silent -- test/simulation
@@ -38,8 +40,8 @@ simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every c
 fuzz: $(installed) ## REQUESTS=20000 requests made from /openapi.json, valid and hostile, each answer judged by it (SEED)
 	@node test/fuzz/main.ts
 
-lint: $(installed) ## Formatting, lint rules and types
-	@$(MAKE) --no-print-directory -j 2 rules types formatting
+lint: $(installed) ## Formatting, lint rules, types, circular imports and shell programs
+	@$(MAKE) --no-print-directory -j 2 $(lint)
 
 quick-tests: $(built)
 	npm test --silent -- --testPathIgnorePatterns 'test/simulation/(?!first-seeds)'
@@ -54,6 +56,12 @@ rules: $(installed)
 
 types: $(installed)
 	tsc --incremental --tsBuildInfoFile .cache/types.tsbuildinfo
+
+imports: $(installed)
+	depcruise src packages test helm
+
+shell-programs: $(installed)
+	.ci/shellcheck
 
 build: $(built) ## Bundle into dist/
 
@@ -89,6 +97,6 @@ $(installed): package.json package-lock.json .npmrc $(wildcard packages/*/packag
 	npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts')
+$(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts' -o -name '*.sh')
 	npm run --silent build
 	@touch $@

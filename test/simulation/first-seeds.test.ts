@@ -5,7 +5,7 @@ import { mutants } from './mutants/mutants.ts';
 import type { SimulationOptions } from './simulation.ts';
 
 // `make test` runs this file alone of the simulation; `make test-simulation` runs the others, with many more seeds.
-const timeoutMs = 120_000;
+const timeoutMs = 300_000;
 
 it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
   ['under all faults', {}, 6],

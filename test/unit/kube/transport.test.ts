@@ -127,7 +127,7 @@ describe('Transport', () => {
   ])('ends a call at its deadline when the server %s', async (_what, answer) => {
     const { transport } = await transportTo([answer]);
     const error = await failureOf(transport.call({ ...read, deadlineMs: 120 }));
-    expect(error).toMatchObject({ name: 'TransportError', sent: true, cause: { message: 'no answer within 120 ms' } });
+    expect(error).toMatchObject({ name: 'TransportError', sent: true, cause: { message: 'no response within 120 ms' } });
   });
 
   it('takes an answer that comes slowly, as long as it comes in time', async () => {
@@ -212,8 +212,8 @@ describe('Transport', () => {
   });
 
   it('refuses an answer that is too large', async () => {
-    const { transport } = await transportTo([json('x'.repeat(2000))], { maxAnswerBytes: 1000 });
-    expect(await failureOf(transport.call(write))).toMatchObject({ message: 'the answer is larger than 1000 bytes' });
+    const { transport } = await transportTo([json('x'.repeat(2000))], { maxResponseBytes: 1000 });
+    expect(await failureOf(transport.call(write))).toMatchObject({ message: 'the response is larger than 1000 bytes' });
   });
 
   it('asks for the token before every request, and keeps the path in front of /api', async () => {
@@ -273,11 +273,11 @@ describe('Transport', () => {
         response.on('close', () => ended++);
         response.writeHead(200);
         response.flushHeaders();
-        setTimeout(() => response.write('late'), 150);
+        setTimeout(() => response.write('late'), 1_100);
       },
     ]);
     const abort = new AbortController();
-    const stream = await transport.stream({ ...read, deadlineMs: 100, signal: abort.signal });
+    const stream = await transport.stream({ ...read, deadlineMs: 1_000, signal: abort.signal });
     const heard: string[] = [];
     const failure = failureOf(
       (async () => {
