@@ -65,7 +65,7 @@ export default tseslint.config(
     },
   },
   {
-    files: ['*.js', '**/jest.config.ts', 'test/support/*-reporter.ts', 'test/e2e/support/{setup,teardown,sequencer}.ts'],
+    files: ['*.js', '**/jest.config.ts', 'test/support/{*-reporter,sequencer}.ts', 'test/e2e/support/{setup,teardown,sequencer}.ts'],
     rules: { 'import-x/no-default-export': 'off' },
   },
   { files: ['*.js'], ...tseslint.configs.disableTypeChecked },

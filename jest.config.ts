@@ -8,10 +8,13 @@ const config: Config = {
   },
   testMatch: ['<rootDir>/test/**/*.test.ts'],
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/.data/', '<rootDir>/.cache/'],
-  testTimeout: 20_000,
-  maxWorkers: 2,
+  // A busy machine takes ten times as long as a quiet one, and a test that hangs is seen soon enough.
+  testTimeout: 60_000,
+  // Many tests wait for processes that they start, so more of them run at once than a small machine has cores.
+  maxWorkers: 4,
+  testSequencer: '<rootDir>/test/support/sequencer.ts',
   // Modules of a test file, and simulated processes that were killed, are never freed: some gigabytes over all files.
-  workerIdleMemoryLimit: '1200MB',
+  workerIdleMemoryLimit: '800MB',
   reporters: ['default', '<rootDir>/test/support/summary-reporter.ts'],
 };
 

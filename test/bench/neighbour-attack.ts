@@ -73,6 +73,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   'starts of the largest size': { connections: 20, request: () => asking(`POST ${base}`, large) },
   'searches in everything': { connections: 20, request: () => asking(`GET ${base}/search?limit=100&title__contains=e&sort_order=TITLE`) },
   'pages of a hundred': { connections: 20, request: () => asking(`GET ${base}/search?limit=100`) },
+  'requests that never end': { connections: 300, request: () => 'GET / HTTP/1.1\r\nHost: x\r\nX-A: a' },
   'reads of what does not exist': { connections: 10, request: () => asking(`GET ${unknown()}`) },
 };
 

@@ -50,7 +50,7 @@ it('scales, labels, waits and deletes', async () => {
     'condition met',
   );
   expect((await server().kubectl(['delete', kind, '-l', 'a=b'])).stdout).toContain('"worked" deleted');
-}, 30_000);
+});
 
 it('explains', async () => {
   const { stdout } = await server().kubectl(['explain', `widgets.spec.size`, `--api-version=${server().widgetGroup}/v1`]);

@@ -67,7 +67,7 @@ ofRealServers("the chart's admission policies", () => {
     const warnings = () => run(['get', ...names, '-o', 'jsonpath={range .items[*]}{.status.typeChecking}{"\\n"}{end}']);
     await eventually('all to be checked', async () => (await warnings()).trim().split('\n').length === names.length, 30_000);
     expect((await warnings()).trim().split('\n')).toEqual(names.map(() => '{}'));
-  }, 40_000);
+  });
 
   it('let a template from before be changed in all but its pods', async () => {
     const asAlice = (patch: object) =>

@@ -18,7 +18,7 @@ beforeAll(() => {
 afterAll(async () => {
   await up?.stop();
   rmSync(dataDir, { recursive: true, force: true });
-}, 30_000);
+});
 
 /** The user's messages that an agent has stored for a conversation, from its files. */
 function messagesOf(volume: string, id: string): string[] {

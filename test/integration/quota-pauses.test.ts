@@ -7,10 +7,10 @@ let up: Installation;
 
 beforeAll(async () => {
   up = await Installation.start();
-}, 30_000);
+});
 afterAll(async () => {
   await up.stop();
-}, 30_000);
+});
 
 const k = async (...args: string[]): Promise<string> => {
   const { code, stdout, stderr } = await kubectl(up.kubeconfig, args);

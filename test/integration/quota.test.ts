@@ -9,10 +9,10 @@ const setQuota = (spec: object) => k(`patch conversationquota default --type mer
 
 beforeAll(async () => {
   up = await Installation.start();
-}, 30_000);
+});
 afterAll(async () => {
   await up.stop();
-}, 30_000);
+});
 
 it('lets six starts through a limit of two, and never more than two agents at once', async () => {
   expect((await k('get conversationquota default -o jsonpath={.spec.limit}')).stdout).toBe('10');

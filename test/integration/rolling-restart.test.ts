@@ -25,7 +25,7 @@ const owner = 'alice';
 const masterKey = 'k'.repeat(32);
 const drainSeconds = 1;
 /** Of the requests that are under way when it has drained; what lasts is ended before. */
-const graceMs = 5000;
+const graceMs = 15_000;
 
 let stack: AsyncDisposableStack;
 let api: RunningApiServer;
@@ -63,6 +63,7 @@ async function startGateway() {
       DRAIN_SECONDS: String(drainSeconds),
       RATE_LIMIT_READS: '0',
       RATE_LIMIT_WRITES: '0',
+      OVERLOAD_DELAY_MS: '0',
       LOG_FORMAT: 'json',
     },
     stdio: ['ignore', 'ignore', 'pipe'],

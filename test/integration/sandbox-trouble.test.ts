@@ -10,10 +10,10 @@ const k = (args: string, input?: string) => kubectl(up.kubeconfig, args.split(' 
 
 beforeAll(async () => {
   up = await Installation.start();
-}, 30_000);
+});
 afterAll(async () => {
   expect(await up.stop()).toBe(0);
-}, 30_000);
+});
 
 async function apply(kind: string, name: string, spec: object): Promise<void> {
   const manifest = JSON.stringify({ apiVersion: 'conversation-operator.dev/v1alpha1', kind, metadata: { name }, spec });

@@ -77,7 +77,7 @@ it('refuses a second one on the same DATA_DIR, and the first one goes on', async
   } finally {
     await first.stop();
   }
-}, 30_000);
+});
 
 it.each([
   [{ PORT: '70000' }, 'PORT'],

@@ -37,7 +37,7 @@ describe('what agents do reaches the conversation', () => {
     await transport.close();
     await up.stop();
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
-  }, 30_000);
+  });
 
   async function aConversation(script: string): Promise<string> {
     const { id } = await user.start(`\`\`\`sh\n${script}\n\`\`\``);

@@ -12,13 +12,13 @@ const k = (args: string, input?: string) => kubectl(up.kubeconfig, args.split(' 
 
 beforeAll(async () => {
   up = await Installation.start();
-}, 30_000);
+});
 afterAll(async () => {
   const { pid } = up;
   const agents = up.agentProcesses();
   expect(await up.stop()).toBe(0);
   expect([pid, ...agents].filter((id) => existsSync(`/proc/${id}`))).toEqual([]);
-}, 30_000);
+});
 
 /** A start that has become READY, with the ids that its conversation and sandbox then have. */
 async function started(text: string, more: object = {}) {
@@ -201,7 +201,7 @@ describe('what kubectl applies', () => {
     const { stdout } = await k('get conv impossible -o jsonpath={.status.start.errorCode}:{.status.start.error}:{.status.sandboxStatus}');
     expect(stdout).toBe('TemplateNotFound:There is no sandbox template none.:ERROR');
     await k('delete conv impossible');
-  }, 30_000);
+  });
 
   it('ends in ERROR when its image is not known', async () => {
     await k(

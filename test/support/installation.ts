@@ -32,10 +32,12 @@ export class Installation extends RestUser {
     this.#exited = new Promise((resolve) => child.once('exit', resolve));
   }
 
-  static async start({ dataDir, env = {}, readyMs = 20_000 }: UpOptions = {}): Promise<Installation> {
+  static async start({ dataDir, env = {}, readyMs = 60_000 }: UpOptions = {}): Promise<Installation> {
     const folder = dataDir ?? mkdtempSync(join(tmpdir(), 'conversation-operator-'));
+    // On a busy machine the gateway would refuse requests of tests as overload.
+    const settings = { PORT: '0', DATA_DIR: folder, LOG_LEVEL: 'info', LOG_FORMAT: 'json', OVERLOAD_DELAY_MS: '0', ...env };
     const child = spawn(process.execPath, ['--max-semi-space-size=4', program, 'up'], {
-      env: { PATH: process.env['PATH'], HOME: folder, PORT: '0', DATA_DIR: folder, LOG_LEVEL: 'info', LOG_FORMAT: 'json', ...env },
+      env: { PATH: process.env['PATH'], HOME: folder, ...settings },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const installation = new Installation(folder, dataDir === undefined, child);

@@ -54,6 +54,7 @@ export class SplitInstallation {
       HEALTH_PORT: '0',
       HOST: '127.0.0.1',
       PORT: '0',
+      OVERLOAD_DELAY_MS: '0',
       ...lease,
     };
   }

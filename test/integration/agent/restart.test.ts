@@ -55,7 +55,7 @@ describe('a reference agent that is told to stop during a run', () => {
     const { agent, id, pid } = await inTheMiddle(volume);
     const began = performance.now();
     expect(await agent.stop('SIGTERM')).toBe(0);
-    expect(performance.now() - began).toBeLessThan(2000);
+    expect(performance.now() - began).toBeLessThan(10_000);
     expect(lives(pid)).toBe(false);
 
     const { endpoint } = await volume.startReady();

@@ -309,7 +309,7 @@ describe("another owner's sandbox behind the proxy", () => {
       const timed = async (id: string) => {
         const began = performance.now();
         const got = await sent({ method, target: proxied(id, '/api/conversations/1'), headers: headers ?? {} });
-        return { ...comparable(got), isSlow: performance.now() - began > 500 };
+        return { ...comparable(got), isSlow: performance.now() - began > 5_000 };
       };
       const [ofNobody, ...ofBob] = await Promise.all([nobodys, ...states.map(idIn)].map(timed));
       for (const got of ofBob) expect(got).toEqual(ofNobody);

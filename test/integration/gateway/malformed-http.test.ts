@@ -9,7 +9,7 @@ const ended = { isClosed: true };
 describe('a request that is hardly HTTP', () => {
   let gateway: TestGateway;
   beforeAll(async () => {
-    gateway = await TestGateway.start({ ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused' })) });
+    gateway = await TestGateway.start({ ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused', OVERLOAD_DELAY_MS: '0' })) });
   });
   afterEach(async () => {
     // Whatever came before: the next one is served.

@@ -16,7 +16,7 @@ let key: string;
 beforeAll(async () => {
   agent = await StubAgent.start();
   gateway = await TestGateway.start({
-    ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused' })),
+    ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused', OVERLOAD_DELAY_MS: '0' })),
     sandboxUrlTemplate: 'https://{sandbox}-{port}.agents.example',
   });
   const sandbox = await gateway.addSandbox('sbx-1', { status: agent.status });

@@ -17,7 +17,7 @@ let key: string;
 beforeAll(async () => {
   agent = await StubAgent.start();
   gateway = await TestGateway.start({
-    ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused' })),
+    ...gatewaySettings(readGatewayConfig({ MASTER_KEY_FILES: 'unused', OVERLOAD_DELAY_MS: '0' })),
     rateLimits: { failedKeysPerMinute: 10 },
     proxyLimits: { idleMs: 60_000, waitingForKey: 3 },
     trustedProxies: ['127.0.0.1'],

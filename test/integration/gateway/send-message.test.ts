@@ -72,7 +72,7 @@ describe('sending a message', () => {
     const answer = await send(id, message('Go on'));
     expect(answer).toMatchObject({ status: 202, json: { success: true, sandbox_status: 'RUNNING', queued: true } });
     expect((await gateway.get(`${base}?ids=${id}`)).json).toMatchObject([{ execution_status: 'running' }]);
-  }, 10_000);
+  });
 
   it.each<[string, Parameters<typeof add>[0], StartStatus, object]>([
     [

@@ -98,9 +98,12 @@ describe("the agents' webhooks", () => {
   });
 
   it('an agent that sends all the time gets its answers, and is heard only so often; the others are not held up', async () => {
+    const began = performance.now();
     for (let round = 0; round < 20; round++) await Promise.all(Array.from({ length: 20 }, () => post('one/conversations', {})));
+    const seconds = (performance.now() - began) / 1000;
+    // A hundred at once, and twenty a second.
     expect(hints.length).toBeGreaterThanOrEqual(100);
-    expect(hints.length).toBeLessThan(250);
+    expect(hints.length).toBeLessThanOrEqual(100 + 20 * (seconds + 1));
     hints = [];
     expect((await post('two/conversations', {}, keys.sessionKey('uid-two'))).status).toBe(204);
     expect(hints).toMatchObject([{ sandbox: 'two' }]);

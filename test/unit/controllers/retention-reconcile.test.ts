@@ -236,7 +236,7 @@ describe('the retention of a conversation', () => {
     expect(kinds()).toEqual(['Sandbox']);
     await objects.pass(hourMs);
     expect(kinds()).toEqual(['Sandbox', 'Conversation']);
-  }, 40_000);
+  });
 });
 
 /** What may happen to a conversation, from one moment to the next. */

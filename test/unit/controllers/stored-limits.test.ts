@@ -6,6 +6,7 @@ import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { sandboxes, viewOfSandbox } from '../../../src/resources/sandbox.ts';
 import { AdmissionScene } from '../../support/admission-scene.ts';
 import { aConversation, aQuota, aSandbox } from '../../support/builders.ts';
+import { cpuMsOf } from '../../support/cpu-time.ts';
 
 let scene: AdmissionScene;
 beforeEach(() => {
@@ -124,10 +125,11 @@ describe('starts that came past the gateway', () => {
     await quota({ maxConversations: 20_000 });
     for (let index = 1; index <= 10_000; index++)
       scene.admission.limits.observe(conversation(index, { second: 0, spec: { owner: 'bob' } }));
-    const began = performance.now();
-    for (let index = 20_001; index <= 20_200; index++) codes(shown(conversation(index, { second: 1 })));
-    // The ten thousand are looked at once.
-    expect(performance.now() - began).toBeLessThan(2_000);
+    const cpuMs = await cpuMsOf(() => {
+      for (let index = 20_001; index <= 20_200; index++) codes(shown(conversation(index, { second: 1 })));
+    });
+    // The ten thousand are examined once.
+    expect(cpuMs).toBeLessThan(2_000);
   });
 });
 

@@ -126,10 +126,8 @@ describe('Transport', () => {
     ['stops in the middle of its answer', ((response) => response.write('{"fine":')) satisfies Answering],
   ])('ends a call at its deadline when the server %s', async (_what, answer) => {
     const { transport } = await transportTo([answer]);
-    const began = performance.now();
     const error = await failureOf(transport.call({ ...read, deadlineMs: 120 }));
     expect(error).toMatchObject({ name: 'TransportError', sent: true, cause: { message: 'no response within 120 ms' } });
-    expect(performance.now() - began).toBeLessThan(1000);
   });
 
   it('takes an answer that comes slowly, as long as it comes in time', async () => {
@@ -148,10 +146,10 @@ describe('Transport', () => {
   });
 
   it('ends a call when its caller does', async () => {
-    const { transport } = await transportTo([stall]);
+    const { stub, transport } = await transportTo([stall]);
     const abort = new AbortController();
     const failure = failureOf(transport.call({ ...write, signal: abort.signal }));
-    await sleep(systemClock, 30);
+    await eventually('the request arrives', () => stub.requests.length === 1);
     abort.abort(new Error('no more interest'));
     expect(await failure).toMatchObject({ name: 'TransportError', sent: true, cause: { message: 'no more interest' } });
     expect(await failureOf(transport.call({ ...write, signal: abort.signal }))).toMatchObject({ name: 'TransportError', sent: false });
@@ -164,6 +162,7 @@ describe('Transport', () => {
     });
     const order: string[] = [];
     const calls = ['one', 'two'].map((name) => transport.call({ ...write, beforeSend: () => order.push(name) }));
+    await eventually('the first request arrives', () => first !== undefined);
     await sleep(systemClock, 50);
     expect(order).toEqual(['one']);
     first?.();
@@ -189,6 +188,7 @@ describe('Transport', () => {
       connections: 1,
     });
     const busy = transport.call(read);
+    await eventually('the first request arrives', () => first !== undefined);
     expect(await failureOf(transport.call({ ...write, deadlineMs: 50 }))).toMatchObject({ sent: false });
     first?.();
     await busy;
@@ -273,11 +273,11 @@ describe('Transport', () => {
         response.on('close', () => ended++);
         response.writeHead(200);
         response.flushHeaders();
-        setTimeout(() => response.write('late'), 150);
+        setTimeout(() => response.write('late'), 1_100);
       },
     ]);
     const abort = new AbortController();
-    const stream = await transport.stream({ ...read, deadlineMs: 100, signal: abort.signal });
+    const stream = await transport.stream({ ...read, deadlineMs: 1_000, signal: abort.signal });
     const heard: string[] = [];
     const failure = failureOf(
       (async () => {
@@ -288,8 +288,8 @@ describe('Transport', () => {
       })(),
     );
     expect(await failure).toMatchObject({ name: 'TransportError', cause: { message: 'enough' } });
-    await sleep(systemClock, 30);
-    expect({ heard, ended }).toEqual({ heard: ['late'], ended: 1 });
+    await eventually('the connection ends', () => ended === 1);
+    expect(heard).toEqual(['late']);
   });
 
   it('ends the connection of a stream that is not read to its end', async () => {
@@ -301,8 +301,7 @@ describe('Transport', () => {
       },
     ]);
     for await (const _chunk of await transport.stream({ ...read, signal: new AbortController().signal })) break;
-    await sleep(systemClock, 30);
-    expect(ended).toBe(1);
+    await eventually('the connection ends', () => ended === 1);
   });
 
   it('keeps no connection of a watch that has ended, so that watches never have more than one each', async () => {

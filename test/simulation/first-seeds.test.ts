@@ -1,0 +1,27 @@
+import { breakages } from './breakages.ts';
+import { mustBeCaught, mustBeClean } from './explain.ts';
+import { mutatedText } from './mutants/mutated-source.ts';
+import { mutants } from './mutants/mutants.ts';
+import type { SimulationOptions } from './simulation.ts';
+
+// `make test` runs this file alone of the simulation; `make test-simulation` runs the others, with many more seeds.
+const timeoutMs = 300_000;
+
+it.each<[string, Omit<SimulationOptions, 'seed'>, number]>([
+  ['under all faults', {}, 6],
+  ['while leaders are frozen past their lease', { faults: 'of leaders' }, 2],
+  ['while users send messages', { letters: true }, 4],
+  ['with deletions by retention', { letters: true, retention: true }, 3],
+])(
+  'the controllers keep their promises %s',
+  async (_case, options, seeds) => {
+    for (let seed = 1; seed <= seeds; seed++) await mustBeClean({ seed, ...options });
+  },
+  timeoutMs,
+);
+
+it('a broken controller fails', () => mustBeCaught(breakages['a start forgets how far it was'], { rule: 'starts only go on' }), timeoutMs);
+
+it.each(Object.entries(mutants))('the product has the text once that the mutant changes in which %s', (_name, mutant) => {
+  expect(mutatedText(mutant)).not.toBe('');
+});
