@@ -4,7 +4,7 @@ import { createAgentClient } from '../agent/kinds.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
-import { startHintListener } from '../controllers/hint-listener.ts';
+import { startHintListener } from '../controllers/notification-listener.ts';
 import { Operator } from '../controllers/operator.ts';
 import { fenced } from '@conversation-operator/kube/fenced-client';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';

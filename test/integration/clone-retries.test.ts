@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, 
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cloneScript, preparation, ticketFile } from '../../src/controllers/conversation/repository.ts';
-import { stepFolder } from '../../src/controllers/conversation/step-command.ts';
+import { cloneScript, preparation, ticketFile } from '../../src/controllers/conversation/start/clone-script.ts';
+import { stepFolder } from '../../src/controllers/conversation/start/step-command.ts';
 import { freePort } from '../support/free-port.ts';
 import { asUsual, GitServer } from '../support/git-server.ts';
 

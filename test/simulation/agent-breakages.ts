@@ -1,7 +1,7 @@
-import { AgentSilence } from '../../src/controllers/agent-silence.ts';
-import { Paces } from '../../src/controllers/conversation/paces.ts';
-import { Stalls } from '../../src/controllers/conversation/stall.ts';
-import { StatusWatch } from '../../src/controllers/conversation/status-watch.ts';
+import { AgentSilence } from '../../src/controllers/unresponsive-agents.ts';
+import { Paces } from '../../src/controllers/conversation/polling/poll-schedule.ts';
+import { Stalls } from '../../src/controllers/conversation/execution/stuck-detection.ts';
+import { StatusWatch } from '../../src/controllers/conversation/polling/conversation-poller.ts';
 import { Operator } from '../../src/controllers/operator.ts';
 import type { Conversation } from '../../src/resources/conversation.ts';
 import { conversations } from '../../src/resources/conversation.ts';

@@ -1,6 +1,6 @@
 import { isOwnedBy, type KubeObject } from '../../packages/kube/src/object.ts';
 import { isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
-import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
+import { mostLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { TimeLimits } from '../../src/quota/slot-facts.ts';

@@ -1,5 +1,5 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
-import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
+import { mostLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
 import { conversations, startStatuses, type Conversation, type LaterMessage } from '../../src/resources/conversation.ts';
 import { leases, pods, type Lease, type Pod } from '../../packages/kube/src/core.ts';

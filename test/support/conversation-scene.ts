@@ -1,6 +1,6 @@
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
-import { AgentSilence } from '../../src/controllers/agent-silence.ts';
+import { AgentSilence } from '../../src/controllers/unresponsive-agents.ts';
 import { conversationIndexers } from '../../src/controllers/caches.ts';
 import { ConversationReconciler, type ConversationReconcilerOptions } from '../../src/controllers/conversation/reconcile.ts';
 import type { EventDetails } from '../../packages/kube/src/events.ts';

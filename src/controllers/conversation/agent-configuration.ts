@@ -6,7 +6,7 @@ import type { Store } from '@conversation-operator/kube/store';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { StartErrorCode, StartFailure } from './start.ts';
+import { StartErrorCode, StartFailure } from './start/start-status.ts';
 
 /** As much as a status has room for. */
 const longestDetail = 2048;

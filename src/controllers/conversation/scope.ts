@@ -1,7 +1,7 @@
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf, type ConversationStatus, type StartStatus } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import type { Look } from './status-watch.ts';
+import type { Look } from './polling/conversation-poller.ts';
 
 /** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
 export class Scope {

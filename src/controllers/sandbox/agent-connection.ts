@@ -3,7 +3,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { PollLane } from '../poll-lane.ts';
+import { PollLane } from '../poll-bulkhead.ts';
 import { ownerShare } from '../workers.ts';
 import { webhooksOf, type AgentSide } from './agent-webhook.ts';
 

@@ -14,9 +14,9 @@ import { nameInUse } from './name-in-use.ts';
 import { noticeOfPod, noticeOfVolume } from './notices.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
-import { refusalOf, retryAfterMs, type Creature } from './refusal.ts';
+import { refusalOf, retryAfterMs, type Creature } from './create-error.ts';
 import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
-import { storedObject } from './stored.ts';
+import { storedObject } from '../stored-object.ts';
 import { isOver } from './trouble.ts';
 
 export interface CreationsOptions {

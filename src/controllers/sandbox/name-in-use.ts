@@ -1,6 +1,6 @@
 import { SandboxReason } from '../../resources/sandbox.ts';
 import { bindingMs, volumeNameTaken } from './claim-trouble.ts';
-import { retryAfterMs, type Creature } from './refusal.ts';
+import { retryAfterMs, type Creature } from './create-error.ts';
 
 export interface WaitingFor {
   readonly reason: string;

@@ -18,7 +18,7 @@ import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import { hasRun, hasStopToFinish, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { AgentSilence } from '../agent-silence.ts';
+import type { AgentSilence } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { lastWords } from '../readable-output.ts';
 import { AgentConnections } from './agent-connection.ts';
@@ -32,7 +32,7 @@ import type { PodCreations } from './pod-creations.ts';
 import { lastOutputOf } from './pod-trouble.ts';
 import { failed, observedOf, outdated, waiting, type Outcome, type Scope } from './scope.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
-import { deleteObject, storedObject } from './stored.ts';
+import { deleteObject, storedObject } from '../stored-object.ts';
 import { TroubleCode } from './trouble.ts';
 
 export interface SandboxReconcilerOptions {

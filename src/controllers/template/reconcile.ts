@@ -11,7 +11,7 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod } from '../sandbox/pod.ts';
-import { refusalOf, type Creature } from '../sandbox/refusal.ts';
+import { refusalOf, type Creature } from '../sandbox/create-error.ts';
 import { TroubleCode, isRefusalCode } from '../sandbox/trouble.ts';
 
 export interface TemplateReconcilerOptions {

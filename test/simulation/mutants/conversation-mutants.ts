@@ -6,35 +6,35 @@ const delivered = 'a message is delivered in time';
 /** Mistakes in how runs go on, how messages arrive, and how agents are polled. */
 export const conversationMutants = {
   'a lost container does not count against its run': {
-    file: 'src/controllers/conversation/continuation.ts',
+    file: 'src/controllers/conversation/execution/run-resume.ts',
     from: 'reason === Interruption.loss ? losses + 1 : losses',
     to: 'losses',
     rule: again,
     seed: 17,
   },
   'a run that goes on forgets its lost containers': {
-    file: 'src/controllers/conversation/continuation.ts',
+    file: 'src/controllers/conversation/execution/run-resume.ts',
     from: '  time,\n  ...(losses === undefined ? {} : { containerLosses: losses }),',
     to: '  time,\n',
     rule: again,
     seed: 17,
   },
   'a sandbox is made for a conversation that only the cache shows': {
-    file: 'src/controllers/conversation/sandbox-of.ts',
+    file: 'src/controllers/conversation/start/sandbox-creation.ts',
     from: 'if (!(await stillNeeds(access, conversation, signal))) return undefined;\n    try {',
     to: 'try {',
     rule: 'no sandbox is made for a conversation that is gone',
     seed: 43,
   },
   'a conversation that is gone still needs its sandbox': {
-    file: 'src/controllers/conversation/sandbox-of.ts',
+    file: 'src/controllers/conversation/start/sandbox-creation.ts',
     from: "return stored !== undefined && startStatusOf(stored) === 'WORKING';",
     to: "return stored === undefined || startStatusOf(stored) === 'WORKING';",
     rule: 'no sandbox is made for a conversation that is gone',
     seed: 18,
   },
   'a new message is no reason to poll its agent': {
-    file: 'src/controllers/conversation/status-watch.ts',
+    file: 'src/controllers/conversation/polling/conversation-poller.ts',
     from: '[metadata.uid, metadata.generation, sandbox.metadata.uid',
     to: '[metadata.uid, sandbox.metadata.uid',
     rule: delivered,
@@ -42,7 +42,7 @@ export const conversationMutants = {
     seed: 4,
   },
   'a message in doubt waits for minutes': {
-    file: 'src/controllers/conversation/messages.ts',
+    file: 'src/controllers/conversation/messages/decide.ts',
     from: 'const settleMs = 20_000;',
     to: 'const settleMs = 200_000;',
     rule: delivered,
@@ -58,14 +58,14 @@ export const conversationMutants = {
     seed: 6,
   },
   'a run is polled every two minutes': {
-    file: 'src/controllers/conversation/poll-cadence.ts',
+    file: 'src/controllers/conversation/polling/poll-interval.ts',
     from: 'running: { leastMs: 500, mostMs: 4_000 }',
     to: 'running: { leastMs: 500, mostMs: 128_000 }',
     rule: 'nothing is said to run that does not',
     seed: 8,
   },
   'an agent that does not answer is called silent after ten minutes': {
-    file: 'src/controllers/agent-silence.ts',
+    file: 'src/controllers/unresponsive-agents.ts',
     from: 'boundMs = 60_000',
     to: 'boundMs = 600_000',
     rule: 'a silent agent is not said to run',
