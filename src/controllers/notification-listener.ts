@@ -3,17 +3,17 @@ import { hintsPath, hintsSchema, maxHintsBytes, type AgentHint } from '../agent/
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
 
-export interface HintListenerOptions {
+export interface NotificationListenerOptions {
   readonly host: string;
-  /** 0: any free one. */
+  /** Port; 0: any free port. */
   readonly port: number;
   readonly keys: Pick<SandboxKeys, 'acceptsHintKey'>;
-  /** Whoever does not lead does nothing. */
-  readonly onHint: (hint: AgentHint) => void;
+  /** Takes a notification. An operator that does not lead ignores notifications. */
+  readonly onNotification: (notification: AgentHint) => void;
   readonly logger: Logger;
 }
 
-export interface HintListener {
+export interface NotificationListener {
   readonly port: number;
   close(): Promise<void>;
 }
@@ -21,8 +21,14 @@ export interface HintListener {
 const requestMs = 5_000;
 const maxConnections = 200;
 
-/** Where gateways tell this operator that agents have something to tell. Nothing else can be had here. */
-export async function startHintListener({ host, port, keys, onHint, logger }: HintListenerOptions): Promise<HintListener> {
+/** Starts the server that receives notifications of agents from gateways, and nothing else. */
+export async function startNotificationListener({
+  host,
+  port,
+  keys,
+  onNotification,
+  logger,
+}: NotificationListenerOptions): Promise<NotificationListener> {
   const statusOf = async (request: IncomingMessage): Promise<number> => {
     if (request.url !== hintsPath) return 404;
     if (request.method !== 'POST') return 405;
@@ -32,19 +38,19 @@ export async function startHintListener({ host, port, keys, onHint, logger }: Hi
     if (body === undefined) return 413;
     const parsed = hintsSchema.safeParse(jsonOf(body));
     if (!parsed.success) return 422;
-    for (const hint of parsed.data.hints) onHint(hint);
+    for (const notification of parsed.data.hints) onNotification(notification);
     return 204;
   };
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const status = await statusOf(request);
-    // What has not been read would be taken for the next request.
+    // A server would take the unread rest of a body for the next request.
     response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
   };
   const server: Server = createServer(
     { headersTimeout: requestMs, requestTimeout: requestMs, connectionsCheckingInterval: requestMs, maxHeaderSize: 8 * 1024 },
     (request, response) => {
       answer(request, response).catch((error: unknown) => {
-        logger.debug('hints could not be read', { error });
+        logger.debug('notifications could not be read', { error });
         response.destroy();
       });
     },

@@ -5,116 +5,121 @@ import { LruMap } from '@conversation-operator/kube/lru-map';
 import { Shares, type Holder, type Release } from '@conversation-operator/kube/shares';
 import { abortedAfter } from './aborted-after.ts';
 
-export interface PollLaneOptions {
+export interface PollBulkheadOptions {
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
-  /** Polls at once whose agents may still answer at once, 64 by default. */
+  /** Maximum concurrent polls of agents that are expected to answer soon. Default 64. */
   readonly quick?: number;
-  /** Polls at once of agents that take their time, 64 by default. */
+  /** Maximum concurrent polls of slow agents. Default 64. */
   readonly slow?: number;
-  /** Whether a poll waits for a quick place, as by default, or is told to come again. */
+  /** Whether a poll waits for a quick place, or fails without one. Default true. */
   readonly waits?: boolean;
-  /** Maximum delay before an agent is asked again that does not answer, 15,000 ms by default. */
+  /** Maximum delay before the next poll of an agent that does not answer. Default 15,000. */
   readonly maxDelayMs?: number;
 }
 
-/** Who is asked. */
-export interface Polled {
-  /** The container: another one begins with a clean slate. */
+export interface PollTarget {
+  /** Container of the agent. Another container has no failures yet. */
   readonly agent: string;
-  /** Whose share of the places it takes. */
+  /** Share of the places that the poll takes. */
   readonly owner: string;
 }
 
-/** There is no answer. */
-export interface Later {
-  /** When to ask again. */
+/** Poll without an answer. */
+export interface Unanswered {
+  /** Milliseconds until the next poll. */
   readonly laterMs: number;
-  /** What came instead; absent: nobody has been asked. */
+  /** Error of the call; absent when the agent was not called. */
   readonly error?: AgentError;
 }
 
-export type PollResult<T> = { readonly answer: T; readonly beganAt: number } | Later;
+export type PollResult<T> = { readonly answer: T; readonly beganAt: number } | Unanswered;
 
-interface Trouble {
+interface Failures {
   readonly failures: number;
   readonly nextAt: number;
-  /** It did not answer at all. */
-  readonly silent: boolean;
-  asking: boolean;
+  /** Whether the agent did not answer the last call at all. */
+  readonly isUnresponsive: boolean;
+  isPolling: boolean;
 }
 
-/** An agent answers in 20 ms. One that has not in this time leaves its place to others. */
+/** Maximum time in a quick place. An agent usually answers in 20 ms. */
 const quickMs = 500;
-const patienceMs = 3_000;
-/** For one that is known to be slow. */
-const longPatienceMs = 10_000;
-const noRoomMs = 1_000;
-/** Longer than a thousand agents that have just fallen silent keep the quick places. */
+/** Timeout of a poll. */
+const quickTimeoutMs = 3_000;
+/** Timeout of a poll of an agent that did not answer the last call. */
+const slowTimeoutMs = 10_000;
+/** Delay after a poll that found no place. */
+const fullRetryMs = 1_000;
+/** Maximum wait for a quick place: longer than a thousand agents that have just become unresponsive hold the quick places. */
 const maxWaitMs = 30_000;
-/** More than there are workers that could wait. */
+/** Maximum waiting polls: more than the workers that could wait. */
 const maxWaiting = 4_096;
+/** Maximum agents in memory. */
 const maxRemembered = 20_000;
 
-/** There is no place for a poll. */
-class NoPlace extends Error {
-  override readonly name = 'NoPlace';
+/** Error for a poll that finds no place. */
+class BulkheadFull extends Error {
+  override readonly name = 'BulkheadFull';
 }
 
+/** Whether an error means that the agent did not answer at all. */
+export const isUnanswered = ({ status, code }: AgentError): boolean => status === undefined && code !== 'malformed';
+
 /**
- * The way of all polls to agents. Many agents that don't answer must not stop those that do: a poll holds one of the quick places for
- * half a second at most, then one of the slow ones or none; who has not answered the last time is asked in a slow place alone, one
- * poll at a time, and less and less often. Of each kind of place an owner has a quarter at most, and owners that wait take turns.
+ * Bounds the polls of agents, so that many unresponsive agents do not delay the polls of others. A poll holds a quick place for half a
+ * second at most, then a slow place or none. An agent that did not answer the last call is polled in a slow place, one poll at a time, and
+ * with a growing delay. An owner holds a quarter of the places of each kind at most, and owners that wait take turns.
  */
-export class PollLane {
+export class PollBulkhead {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #quick: Shares;
   readonly #slow: Shares;
   readonly #backoff: { readonly baseMs: number; readonly capMs: number; readonly jitter: number };
-  readonly #troubles = new LruMap<string, Trouble>(maxRemembered);
+  readonly #failures = new LruMap<string, Failures>(maxRemembered);
 
-  constructor({ clock, random, quick = 64, slow = 64, waits = true, maxDelayMs = 15_000 }: PollLaneOptions) {
+  constructor({ clock, random, quick = 64, slow = 64, waits = true, maxDelayMs = 15_000 }: PollBulkheadOptions) {
     this.#clock = clock;
     this.#random = random;
     this.#backoff = { baseMs: 1_000, capMs: maxDelayMs, jitter: 0.1 };
-    const refuse = () => new NoPlace('no place');
+    const refuse = () => new BulkheadFull('no place');
     const places = (total: number) => ({ total, perOwner: Math.ceil(total / 4), refuse });
     const waiting = { clock, maxMs: maxWaitMs, total: maxWaiting, perOwner: maxWaiting };
     this.#quick = new Shares({ ...places(quick), ...(waits ? { waiting } : {}) });
     this.#slow = new Shares(places(slow));
   }
 
-  /** Under way. */
+  /** Polls under way. */
   get inUse(): number {
     return this.#quick.inUse + this.#slow.inUse;
   }
 
-  /** Throws what is no `AgentError`, and when the signal is aborted. */
-  async poll<T>({ agent, owner }: Polled, call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<PollResult<T>> {
-    const trouble = this.#troubles.get(agent);
-    if (trouble !== undefined) {
-      const waitMs = trouble.nextAt - this.#clock.monotonic();
+  /** Calls the agent. Throws errors other than `AgentError`, and when the signal is aborted. */
+  async poll<T>({ agent, owner }: PollTarget, call: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<PollResult<T>> {
+    const known = this.#failures.get(agent);
+    if (known !== undefined) {
+      const waitMs = known.nextAt - this.#clock.monotonic();
       if (waitMs > 0) return { laterMs: waitMs };
-      if (trouble.asking) return { laterMs: noRoomMs };
+      if (known.isPolling) return { laterMs: fullRetryMs };
     }
     try {
-      if (trouble?.silent !== true) {
+      if (known?.isUnresponsive !== true) {
         const release = await this.#quick.wait({ owner }, { signal });
         return await this.#quickly(agent, { owner }, release, call, signal);
       }
-      if (!this.#slow.hasRoom({ owner })) return { laterMs: noRoomMs };
+      if (!this.#slow.hasRoom({ owner })) return { laterMs: fullRetryMs };
       const release = this.#slow.take({ owner });
-      trouble.asking = true;
+      known.isPolling = true;
       try {
-        return await this.#call(agent, call, longPatienceMs, signal);
+        return await this.#call(agent, call, slowTimeoutMs, signal);
       } finally {
-        trouble.asking = false;
+        known.isPolling = false;
         release();
       }
     } catch (error) {
-      if (error instanceof NoPlace) return { laterMs: noRoomMs };
+      if (error instanceof BulkheadFull) return { laterMs: fullRetryMs };
       throw error;
     }
   }
@@ -126,18 +131,18 @@ export class PollLane {
     call: (signal: AbortSignal) => Promise<T>,
     signal: AbortSignal,
   ): Promise<PollResult<T>> {
-    const giveUp = new AbortController();
+    const abandoned = new AbortController();
     let leaveSlow: Release | undefined;
     const timer = this.#clock.after(quickMs, () => {
       leaveQuick();
       if (this.#slow.hasRoom(holder)) leaveSlow = this.#slow.take(holder);
-      else giveUp.abort(new Error('too many agents do not answer'));
+      else abandoned.abort(new Error('too many agents do not answer'));
     });
-    const passOn = () => giveUp.abort(signal.reason);
+    const passOn = () => abandoned.abort(signal.reason);
     signal.addEventListener('abort', passOn, { once: true });
     if (signal.aborted) passOn();
     try {
-      return await this.#call(agent, call, patienceMs, giveUp.signal, signal);
+      return await this.#call(agent, call, quickTimeoutMs, abandoned.signal, signal);
     } finally {
       signal.removeEventListener('abort', passOn);
       timer.cancel();
@@ -153,37 +158,41 @@ export class PollLane {
     signal: AbortSignal,
     outer: AbortSignal = signal,
   ): Promise<PollResult<T>> {
-    const patience = abortedAfter(this.#clock, timeoutMs, signal);
+    const timeout = abortedAfter(this.#clock, timeoutMs, signal);
     const beganAt = this.#clock.monotonic();
     try {
-      const answer = await call(patience.signal);
-      this.#troubles.delete(agent);
+      const answer = await call(timeout.signal);
+      this.#failures.delete(agent);
       return { answer, beganAt };
     } catch (error) {
       if (!(error instanceof AgentError) || outer.aborted) throw error;
-      return { laterMs: this.failed(agent, error), error };
+      return { laterMs: this.recordFailure(agent, error), error };
     } finally {
-      patience.cancel();
+      timeout.cancel();
     }
   }
 
-  /** Whether it did not answer at all when it was last asked. */
-  isSilent(agent: string): boolean {
-    return this.#troubles.get(agent)?.silent === true;
+  /** Whether the agent did not answer the last call at all. */
+  isUnresponsive(agent: string): boolean {
+    return this.#failures.get(agent)?.isUnresponsive === true;
   }
 
-  /** An agent has failed, in a poll or in what followed. Returns how long to leave it alone. */
-  failed(agent: string, error: AgentError): number {
-    const failures = (this.#troubles.get(agent)?.failures ?? 0) + 1;
+  /** Records a failure of a poll, or of a call that followed a poll. Returns the milliseconds until the next poll. */
+  recordFailure(agent: string, error: AgentError): number {
+    const failures = (this.#failures.get(agent)?.failures ?? 0) + 1;
     const delayMs = backoffDelayMs(this.#backoff, failures, this.#random);
-    const silent = error.status === undefined && error.code !== 'malformed';
-    this.#troubles.set(agent, { failures, silent, nextAt: this.#clock.monotonic() + delayMs, asking: false });
+    this.#failures.set(agent, {
+      failures,
+      isUnresponsive: isUnanswered(error),
+      nextAt: this.#clock.monotonic() + delayMs,
+      isPolling: false,
+    });
     return delayMs;
   }
 
-  /** It has just said something itself: it is worth another attempt now. */
-  nudge(agent: string): void {
-    const trouble = this.#troubles.get(agent);
-    if (trouble !== undefined) this.#troubles.set(agent, { ...trouble, nextAt: this.#clock.monotonic() });
+  /** Makes the next poll due now, because the agent has just sent a notification. */
+  retryNow(agent: string): void {
+    const known = this.#failures.get(agent);
+    if (known !== undefined) this.#failures.set(agent, { ...known, nextAt: this.#clock.monotonic() });
   }
 }

@@ -1,47 +1,47 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 
-export interface AgentSilenceOptions {
+export interface UnresponsiveAgentsOptions {
   readonly clock: Clock;
-  /** Nothing has been answered for so long, in milliseconds. Default 60,000: a busy one stalls for seconds. */
+  /** Time without an answer after which an agent is unresponsive, in milliseconds. Default 60,000, because a busy agent stalls for seconds. */
   readonly boundMs?: number;
 }
 
-interface Silence {
-  /** By the monotonic clock. */
+interface Failing {
+  /** Time of the first failure, on the monotonic clock. */
   readonly since: number;
-  told: boolean;
+  isReported: boolean;
 }
 
 /**
- * Who has been asked again and again and has not answered: agents, by the uid of their sandbox, or conversations of whom agents say
- * nothing that can be understood. Kept by whoever asks, for whoever says what they are. Of this process alone: another one asks anew.
+ * Records which agents do not answer, by the UID of their sandbox; or which conversations are reported in a form that the operator can not
+ * read. The record is in memory only; a new process counts anew.
  */
-export class AgentSilence {
+export class UnresponsiveAgents {
   readonly #clock: Clock;
   readonly #boundMs: number;
-  readonly #silent = new Map<string, Silence>();
+  readonly #failing = new Map<string, Failing>();
 
-  constructor({ clock, boundMs = 60_000 }: AgentSilenceOptions) {
+  constructor({ clock, boundMs = 60_000 }: UnresponsiveAgentsOptions) {
     this.#clock = clock;
     this.#boundMs = boundMs;
   }
 
-  /** Returns whether it is to be told now, once. */
-  failed(key: string): boolean {
-    const silence = this.#silent.get(key) ?? { since: this.#clock.monotonic(), told: false };
-    this.#silent.set(key, silence);
-    if (silence.told || !this.isSilent(key)) return false;
-    silence.told = true;
+  /** Records a failure. Returns true once, with the first failure after the bound. */
+  recordFailure(key: string): boolean {
+    const failing = this.#failing.get(key) ?? { since: this.#clock.monotonic(), isReported: false };
+    this.#failing.set(key, failing);
+    if (failing.isReported || !this.isUnresponsive(key)) return false;
+    failing.isReported = true;
     return true;
   }
 
-  /** It has answered, or there is nobody to ask any more. */
-  over(key: string): void {
-    this.#silent.delete(key);
+  /** Forgets the failures of an agent that has answered, or is not called any more. */
+  forget(key: string): void {
+    this.#failing.delete(key);
   }
 
-  isSilent(key: string): boolean {
-    const silence = this.#silent.get(key);
-    return silence !== undefined && this.#clock.monotonic() - silence.since >= this.#boundMs;
+  isUnresponsive(key: string): boolean {
+    const failing = this.#failing.get(key);
+    return failing !== undefined && this.#clock.monotonic() - failing.since >= this.#boundMs;
   }
 }

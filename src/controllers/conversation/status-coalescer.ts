@@ -2,35 +2,36 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { ConversationStatus } from '../../resources/conversation.ts';
 
-const softWriteMs = 30_000;
+/** Delay before a change of usage is written without another change. */
+const coalesceMs = 30_000;
 
-/** Whether only soft fields differ. False where nothing does. */
-export function differsSoftly(next: ConversationStatus, stored: ConversationStatus | undefined): boolean {
+/** Whether usage differs, and nothing else. */
+function differsInUsage(next: ConversationStatus, stored: ConversationStatus | undefined): boolean {
   if (stored === undefined || isDeepStrictEqual(next, stored)) return false;
-  return isDeepStrictEqual(withoutSoft(next), withoutSoft(stored));
+  return isDeepStrictEqual(withoutUsage(next), withoutUsage(stored));
 }
 
-/**
- * What changes all the time while an agent works, and nobody waits for: it is written with the next change of anything else, so
- * also at the end of a run, and by itself only so often.
- */
-const withoutSoft = ({ metrics: _metrics, lastActivityTime: _time, ...hard }: ConversationStatus): ConversationStatus => hard;
+/** Usage changes all the time while an agent works, and no client waits for a change of usage. */
+const withoutUsage = ({ metrics: _metrics, lastActivityTime: _time, ...others }: ConversationStatus): ConversationStatus => others;
 
-/** Remembers, in this process alone, when what is soft may be written by itself. */
-export class SoftWrites {
+/**
+ * Withholds writes of usage until another field changes, for example at the end of a run, or until the delay is over. The deadlines are
+ * in memory only; a new process withholds anew.
+ */
+export class StatusCoalescer {
   readonly #clock: Clock;
-  /** By conversation: when, as long as something is withheld. */
+  /** Deadlines of withheld writes, by conversation. */
   readonly #dueAt = new Map<string, number>();
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
   }
 
-  /** Whether to leave it unwritten for now. What differs has to be what is written now, or withheld. */
+  /** Whether to withhold the write for now. A caller that receives false has to write. */
   withheld(key: string, next: ConversationStatus, stored: ConversationStatus | undefined): boolean {
     const now = this.#clock.monotonic();
-    if (differsSoftly(next, stored)) {
-      const dueAt = this.#dueAt.get(key) ?? now + softWriteMs;
+    if (differsInUsage(next, stored)) {
+      const dueAt = this.#dueAt.get(key) ?? now + coalesceMs;
       this.#dueAt.set(key, dueAt);
       if (dueAt > now) return true;
     }
@@ -38,7 +39,7 @@ export class SoftWrites {
     return false;
   }
 
-  /** Milliseconds until what is withheld may be written; Infinity: nothing is. */
+  /** Milliseconds until the withheld write is due; Infinity when no write is withheld. */
   waitMs(key: string): number {
     return Math.max(0, (this.#dueAt.get(key) ?? Infinity) - this.#clock.monotonic());
   }

@@ -2,9 +2,9 @@ import { ApiError } from '@conversation-operator/kube/errors';
 import { Patience, TroubleCode, type Trouble } from './trouble.ts';
 
 /** What the API server was asked to create. */
-export type Creature = 'pod' | 'volume' | 'sandbox';
+export type CreatedKind = 'pod' | 'volume' | 'sandbox';
 
-export interface Refusal extends Trouble {
+export interface CreateError extends Trouble {
   /** The API server's own words: for logs and Events, which the platform's people read, never for clients. */
   readonly said: string;
 }
@@ -12,7 +12,7 @@ export interface Refusal extends Trouble {
 interface Pattern {
   readonly code: TroubleCode;
   readonly said: RegExp;
-  readonly text: (what: Creature, match: RegExpExecArray) => string;
+  readonly text: (what: CreatedKind, match: RegExpExecArray) => string;
 }
 
 /** Names of Kubernetes objects and resources that a text may repeat; whatever else stands there is left out. */
@@ -104,14 +104,14 @@ const patterns: readonly Pattern[] = [
 ];
 
 /** Paths of fields are the template author's own words; values are not repeated. */
-function invalidText(what: Creature, { body }: ApiError): string {
+function invalidText(what: CreatedKind, { body }: ApiError): string {
   const fields = (body.details?.causes ?? []).flatMap(({ field }) => /^[A-Za-z0-9_.[\]-]{1,120}$/.exec(field ?? '')?.[0] ?? []);
   const named = [...new Set(fields)].slice(0, 5);
   return `The template makes no valid ${what}${named.length === 0 ? '' : `: ${named.join(', ')}`}.`;
 }
 
 /** Why the API server does not create it, or undefined for an error that says nothing of the object. */
-export function refusalOf(error: unknown, what: Creature): Refusal | undefined {
+export function createErrorOf(error: unknown, what: CreatedKind): CreateError | undefined {
   if (!(error instanceof ApiError) || error.status === 409 || error.status === 404 || error.status === 429) return undefined;
   const said = error.message;
   for (const { code, said: pattern, text } of patterns) {

@@ -14,7 +14,7 @@ export const conversationMutants = {
   },
   'a run that goes on forgets its lost containers': {
     file: 'src/controllers/conversation/execution/run-resume.ts',
-    from: '  time,\n  ...(losses === undefined ? {} : { containerLosses: losses }),',
+    from: '  time,\n  ...(containerLosses === undefined ? {} : { containerLosses }),',
     to: '  time,\n',
     rule: again,
     seed: 17,
@@ -59,8 +59,8 @@ export const conversationMutants = {
   },
   'a run is polled every two minutes': {
     file: 'src/controllers/conversation/polling/poll-interval.ts',
-    from: 'running: { leastMs: 500, mostMs: 4_000 }',
-    to: 'running: { leastMs: 500, mostMs: 128_000 }',
+    from: 'running: { minMs: 500, maxMs: 4_000 }',
+    to: 'running: { minMs: 500, maxMs: 128_000 }',
     rule: 'nothing is said to run that does not',
     seed: 8,
   },

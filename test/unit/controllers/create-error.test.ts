@@ -1,5 +1,5 @@
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
-import { refusalOf, retryAfterMs, type Creature } from '../../../src/controllers/sandbox/create-error.ts';
+import { createErrorOf, retryAfterMs, type CreatedKind } from '../../../src/controllers/sandbox/create-error.ts';
 import type { Patience, TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
 
 type Body = ConstructorParameters<typeof ApiError>[1];
@@ -10,7 +10,7 @@ const answer = (status: number, reason: string, message: string, details?: Body[
   new ApiError(status, { reason, code: status, message, ...(details === undefined ? {} : { details }) });
 
 /** As a kube-apiserver 1.34 and the policy engines in front of it word them. */
-const refusals: [string, Creature, ApiError, TroubleCode, Patience, string][] = [
+const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][] = [
   [
     'a quota that is full',
     'pod',
@@ -288,21 +288,21 @@ const refusals: [string, Creature, ApiError, TroubleCode, Patience, string][] = 
 ];
 
 it.each(refusals)('%s', (_sentence, what, error, code, patience, words) => {
-  const refusal = refusalOf(error, what);
+  const refusal = createErrorOf(error, what);
   expect(refusal).toMatchObject({ code, patience, said: error.message });
   expect(refusal?.message).toContain(words);
 });
 
 it.each(refusals)('%s: clients see no text of the cluster', (_sentence, what, error) => {
-  const { message = '' } = refusalOf(error, what) ?? {};
+  const { message = '' } = createErrorOf(error, what) ?? {};
   expect(message).toMatch(/^[A-Z][^\n]*\.$/);
   expect(message).not.toMatch(/https?:|\.svc|serviceaccount:|\d+\.\d+\.\d+\.\d+|used:|limited:|Invalid value|expression|internal/);
 });
 
 it('names that could be anything are left out', () => {
-  expect(refusalOf(forbidden('exceeded quota: <img src=x>, requested: a b=1,pods=1, used: pods=5, limited: pods=5'), 'pod')?.message).toBe(
-    "The namespace's resource quota has no room for the pod: pods.",
-  );
+  expect(
+    createErrorOf(forbidden('exceeded quota: <img src=x>, requested: a b=1,pods=1, used: pods=5, limited: pods=5'), 'pod')?.message,
+  ).toBe("The namespace's resource quota has no room for the pod: pods.");
 });
 
 it.each([
@@ -318,7 +318,7 @@ it.each([
   ['no answer', new TransportError('connect ECONNREFUSED')],
   ['anything else', new TypeError('x')],
 ])('no refusal is %s', (_sentence, error) => {
-  expect(refusalOf(error, 'pod')).toBeUndefined();
+  expect(createErrorOf(error, 'pod')).toBeUndefined();
 });
 
 it('asks again soon at first, then less and less often, and always within 15 s', () => {
@@ -353,5 +353,5 @@ it.each([
     'The cluster refuses the sandbox.',
   ],
 ])('of a sandbox: %s', (_sentence, error, code, message) => {
-  expect(refusalOf(error, 'sandbox')).toMatchObject({ code, message, patience: 'until-deadline' });
+  expect(createErrorOf(error, 'sandbox')).toMatchObject({ code, message, patience: 'until-deadline' });
 });

@@ -1,5 +1,5 @@
 import { AgentError } from '../../../src/agent/errors.ts';
-import { PollLane } from '../../../src/controllers/poll-bulkhead.ts';
+import { PollBulkhead } from '../../../src/controllers/poll-bulkhead.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const hangs = (signal: AbortSignal): Promise<never> =>
@@ -11,34 +11,34 @@ const never = new AbortController().signal;
 
 function setUp() {
   const clock = new VirtualClock();
-  return { clock, lane: new PollLane({ clock, random: () => 0, quick: 4, slow: 4 }) };
+  return { clock, bulkhead: new PollBulkhead({ clock, random: () => 0, quick: 4, slow: 4 }) };
 }
 
-describe('PollLane', () => {
+describe('PollBulkhead', () => {
   it('an answer comes through, with the time of its question', async () => {
-    const { clock, lane } = setUp();
+    const { clock, bulkhead } = setUp();
     await clock.advance(7);
-    expect(await lane.poll({ agent: 'a', owner: 'alice' }, answers, never)).toEqual({ answer: 'idle', beganAt: 7 });
-    expect(lane.inUse).toBe(0);
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, answers, never)).toEqual({ answer: 'idle', beganAt: 7 });
+    expect(bulkhead.inUse).toBe(0);
   });
 
   it('one that does not answer is given up after 3 s, and left alone for longer each time', async () => {
-    const { clock, lane } = setUp();
+    const { clock, bulkhead } = setUp();
     const waits: number[] = [];
     for (let count = 0; count < 8; count++) {
-      const polled = lane.poll({ agent: 'a', owner: 'alice' }, hangs, never);
+      const polled = bulkhead.poll({ agent: 'a', owner: 'alice' }, hangs, never);
       await clock.advance(10_000);
       const result = await polled;
       waits.push('laterMs' in result ? result.laterMs : Number.NaN);
       await clock.advance(waits.at(-1) ?? 0);
     }
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 15_000, 15_000, 15_000, 15_000]);
-    expect(lane.inUse).toBe(0);
+    expect(bulkhead.inUse).toBe(0);
   });
 
   it('one that is left alone is not asked', async () => {
-    const { clock, lane } = setUp();
-    const first = lane.poll({ agent: 'a', owner: 'alice' }, hangs, never);
+    const { clock, bulkhead } = setUp();
+    const first = bulkhead.poll({ agent: 'a', owner: 'alice' }, hangs, never);
     await clock.advance(3_000);
     await first;
     let asked = 0;
@@ -46,28 +46,28 @@ describe('PollLane', () => {
       asked++;
       return answers();
     };
-    expect(await lane.poll({ agent: 'a', owner: 'alice' }, count, never)).toEqual({ laterMs: 1_000 });
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, count, never)).toEqual({ laterMs: 1_000 });
     expect(asked).toBe(0);
     await clock.advance(1_000);
-    expect(await lane.poll({ agent: 'a', owner: 'alice' }, count, never)).toMatchObject({ answer: 'idle' });
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, count, never)).toMatchObject({ answer: 'idle' });
     expect(asked).toBe(1);
   });
 
   it('one that says something itself meanwhile is asked at once', async () => {
-    const { clock, lane } = setUp();
-    const first = lane.poll({ agent: 'a', owner: 'alice' }, hangs, never);
+    const { clock, bulkhead } = setUp();
+    const first = bulkhead.poll({ agent: 'a', owner: 'alice' }, hangs, never);
     await clock.advance(3_000);
     await first;
-    lane.nudge('a');
-    expect(await lane.poll({ agent: 'a', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
+    bulkhead.retryNow('a');
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
   });
 
   it('another container of the same sandbox begins with a clean slate', async () => {
-    const { clock, lane } = setUp();
-    const first = lane.poll({ agent: 'a/1', owner: 'alice' }, hangs, never);
+    const { clock, bulkhead } = setUp();
+    const first = bulkhead.poll({ agent: 'a/1', owner: 'alice' }, hangs, never);
     await clock.advance(3_000);
     await first;
-    expect(await lane.poll({ agent: 'a/2', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
+    expect(await bulkhead.poll({ agent: 'a/2', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
   });
 
   it.each<[string, (index: number) => string, number]>([
@@ -75,12 +75,12 @@ describe('PollLane', () => {
     ['of one owner keep nobody else waiting', () => 'alice', 100],
   ])('a thousand agents that hang %s', async (_sentence, ownerOf, firstMs) => {
     const clock = new VirtualClock();
-    const lane = new PollLane({ clock, random: () => 0 });
+    const bulkhead = new PollBulkhead({ clock, random: () => 0 });
     let most = 0;
     const hung = Array.from({ length: 1000 }, async (_, index) => {
       for (;;) {
-        const polled = await lane.poll({ agent: `hung-${index}`, owner: ownerOf(index) }, hangs, never);
-        most = Math.max(most, lane.inUse);
+        const polled = await bulkhead.poll({ agent: `hung-${index}`, owner: ownerOf(index) }, hangs, never);
+        most = Math.max(most, bulkhead.inUse);
         await new Promise<void>((resolve) => void clock.after('laterMs' in polled ? polled.laterMs : 0, resolve));
       }
     });
@@ -88,7 +88,9 @@ describe('PollLane', () => {
     const waits: number[] = [];
     for (let count = 0; count < 20; count++) {
       const began = clock.monotonic();
-      const healthy = lane.poll({ agent: 'healthy', owner: 'healthy' }, answers, never).then(() => waits.push(clock.monotonic() - began));
+      const healthy = bulkhead
+        .poll({ agent: 'healthy', owner: 'healthy' }, answers, never)
+        .then(() => waits.push(clock.monotonic() - began));
       while (waits.length <= count) await clock.advance(100);
       await healthy;
       await clock.advance(2_000);
@@ -100,38 +102,42 @@ describe('PollLane', () => {
 
   it('has no poll wait where it is told not to', async () => {
     const clock = new VirtualClock();
-    const lane = new PollLane({ clock, random: () => 0, quick: 4, slow: 4, waits: false });
-    const held = Array.from({ length: 4 }, (_, index) => lane.poll({ agent: `a${index}`, owner: `owner-${index}` }, hangs, never));
-    expect(await lane.poll({ agent: 'b', owner: 'bob' }, answers, never)).toEqual({ laterMs: 1_000 });
+    const bulkhead = new PollBulkhead({ clock, random: () => 0, quick: 4, slow: 4, waits: false });
+    const held = Array.from({ length: 4 }, (_, index) => bulkhead.poll({ agent: `a${index}`, owner: `owner-${index}` }, hangs, never));
+    expect(await bulkhead.poll({ agent: 'b', owner: 'bob' }, answers, never)).toEqual({ laterMs: 1_000 });
     await clock.advance(3_000);
     await Promise.all(held);
-    expect(await lane.poll({ agent: 'b', owner: 'bob' }, answers, never)).toMatchObject({ answer: 'idle' });
+    expect(await bulkhead.poll({ agent: 'b', owner: 'bob' }, answers, never)).toMatchObject({ answer: 'idle' });
   });
 
   it('one that answers with nonsense is asked less often, in a quick place', async () => {
-    const { lane } = setUp();
+    const { bulkhead } = setUp();
     const nonsense = () => Promise.reject(new AgentError('malformed', 'no', { status: 200 }));
-    expect(await lane.poll({ agent: 'a', owner: 'alice' }, nonsense, never)).toMatchObject({
+    expect(await bulkhead.poll({ agent: 'a', owner: 'alice' }, nonsense, never)).toMatchObject({
       laterMs: 1_000,
       error: { code: 'malformed' },
     });
   });
 
   it('what is no fault of the agent is thrown, and its place is free', async () => {
-    const { lane } = setUp();
-    await expect(lane.poll({ agent: 'a', owner: 'alice' }, () => Promise.reject(new TypeError('a bug')), never)).rejects.toThrow('a bug');
-    expect(lane.inUse).toBe(0);
+    const { bulkhead } = setUp();
+    await expect(bulkhead.poll({ agent: 'a', owner: 'alice' }, () => Promise.reject(new TypeError('a bug')), never)).rejects.toThrow(
+      'a bug',
+    );
+    expect(bulkhead.inUse).toBe(0);
   });
 
   it('who is told to end does not wait, and the agent is not blamed', async () => {
-    const { clock, lane } = setUp();
+    const { clock, bulkhead } = setUp();
     const stop = new AbortController();
-    const polls = Array.from({ length: 6 }, (_, index) => lane.poll({ agent: `a${index}`, owner: `owner-${index}` }, hangs, stop.signal));
+    const polls = Array.from({ length: 6 }, (_, index) =>
+      bulkhead.poll({ agent: `a${index}`, owner: `owner-${index}` }, hangs, stop.signal),
+    );
     const settled = Promise.allSettled(polls);
     await clock.advance(100);
     stop.abort(new Error('ending'));
     expect((await settled).every(({ status }) => status === 'rejected')).toBe(true);
-    expect(lane.inUse).toBe(0);
-    expect(await lane.poll({ agent: 'a0', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
+    expect(bulkhead.inUse).toBe(0);
+    expect(await bulkhead.poll({ agent: 'a0', owner: 'alice' }, answers, never)).toMatchObject({ answer: 'idle' });
   });
 });

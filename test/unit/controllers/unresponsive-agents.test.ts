@@ -1,7 +1,7 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import type { AgentCallOptions, AgentState } from '../../../src/agent/agent.ts';
 import { AgentError } from '../../../src/agent/errors.ts';
-import { AgentSilence } from '../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
 import { maxPerOwner, ownerShare, workers } from '../../../src/controllers/workers.ts';
@@ -27,7 +27,7 @@ afterAll(() => agent.close());
  */
 function besideSilent(count: number, ownerOf: (index: number) => string) {
   const clock = new VirtualClock(noonMs);
-  const silence = new AgentSilence({ clock });
+  const silence = new UnresponsiveAgents({ clock });
   const stores = {
     sandboxes: new IndexedStore<Sandbox>(),
     pods: new IndexedStore<Pod>(),
@@ -47,7 +47,7 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
     stores.sandboxes.set(sandbox);
     stores.pods.set(aRunningPod(sandbox));
     stores.claims.set(aClaim(sandbox));
-    silence.failed(sandbox.metadata.uid);
+    silence.recordFailure(sandbox.metadata.uid);
   };
   for (let index = 0; index < count; index++) add(`silent-${index}`, ownerOf(index));
   let asked = 0;
@@ -69,7 +69,7 @@ function besideSilent(count: number, ownerOf: (index: number) => string) {
   const client = new FakeKubeClient();
   Object.assign(client, { updateStatus: (_resource: unknown, object: unknown) => Promise.resolve(object) });
   const reconciler = new SandboxReconciler({
-    ...{ client, stores, agent, clock, silence, keys: sceneKeys, logger: silentLogger, random: () => 0.5 },
+    ...{ client, stores, agent, clock, unresponsiveAgents: silence, keys: sceneKeys, logger: silentLogger, random: () => 0.5 },
     ...{ podCreations: new PodCreations(clock), events: { record: () => undefined } },
   });
   const done: number[] = [];

@@ -4,8 +4,8 @@ import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import type { AgentConfigurations } from '../agent-configuration.ts';
 
-/** How an agent says that the model's host does not take its key. */
-const keyRefused = 'LLMAuthenticationError';
+/** Code of the agent's error when the host of the model rejects the API key. */
+const authenticationError = 'LLMAuthenticationError';
 
 export interface KeyRotationOptions {
   readonly agent: AgentClient;
@@ -13,12 +13,12 @@ export interface KeyRotationOptions {
 }
 
 /**
- * Gives a conversation whose model has refused its key the one that there is now, so that its next run has it. What has been given is
- * remembered by this process alone: another one gives it once more, which changes nothing.
+ * Gives the current API key to a conversation whose model has rejected the previous key, so that the next run has the current key. The
+ * keys that were given are in memory only; a new process gives the same key again, which changes nothing.
  */
 export class KeyRotation {
   readonly #options: KeyRotationOptions;
-  /** By namespace and name: the uid, and the SHA-256 of the key. */
+  /** UID of the conversation and SHA-256 of the key, by namespace and name. */
   readonly #given = new Map<string, string>();
 
   constructor(options: KeyRotationOptions) {
@@ -29,22 +29,22 @@ export class KeyRotation {
     this.#given.delete(`${namespace}/${name}`);
   }
 
-  /** Throws `AgentError` when the agent could not be told: it is tried again with the next look. */
-  async look(conversation: CachedConversation, state: AgentConversation, endpoint: AgentEndpoint, signal: AbortSignal): Promise<void> {
+  /** Throws `AgentError` when the agent could not be called; the next poll tries again. */
+  async rotate(conversation: CachedConversation, state: AgentConversation, endpoint: AgentEndpoint, signal: AbortSignal): Promise<void> {
     const { agent, configurations } = this.#options;
     const { namespace, name, uid } = conversation.metadata;
     const { executionStatus, executionDetail } = conversation.status ?? {};
-    if (executionStatus !== 'error' || executionDetail?.startsWith(keyRefused) !== true) return;
+    if (executionStatus !== 'error' || executionDetail?.startsWith(authenticationError) !== true) return;
     const llm = await configurations.llmWithKey(conversation);
     if (llm === undefined) return;
-    // One that somebody has set to another model has another key; ours is none of its business.
+    // A client may have set another model, which has a key of its own.
     if (state.llm?.model !== llm.model || state.llm.baseUrl !== llm.baseUrl) return;
     const given = `${uid} ${createHash('sha256').update(llm.apiKey).digest('base64')}`;
     if (this.#given.get(`${namespace}/${name}`) === given) return;
     try {
       await agent.useLlm(endpoint, state.id, llm, { signal });
     } catch (error) {
-      // An agent that does not know how; it will not learn it.
+      // An agent that does not support the call never will.
       if (!(error instanceof AgentError && (error.code === 'not-found' || error.code === 'refused'))) throw error;
     }
     this.#given.set(`${namespace}/${name}`, given);

@@ -1,145 +1,101 @@
-import type { AgentClient, AgentConversation, AgentEndpoint, AgentFailure } from '../../../agent/agent.ts';
-import { AgentError } from '../../../agent/errors.ts';
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
-import type { Logger } from '@conversation-operator/kube/logger';
 import type { ConversationStatus } from '../../../resources/conversation.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
-import { durationMs, type SandboxTemplate } from '../../../resources/sandbox-template.ts';
-import { retryAfterMs, withAttempt, withRunContinued, withRunRefused, withStall } from './run-resume.ts';
-import { withAgentState, withFailureOf, withUnseenLoss } from './decide.ts';
-import { sinceMessage } from '../messages/decide.ts';
+import { correctedByMessage } from '../messages/run-request.ts';
+import { withAgentError, withAgentReport, withUnseenInterruption, type ExecutionDecision } from './decide.ts';
 import { isContainerRunning } from './running-container.ts';
-import { Stalls } from './stuck-detection.ts';
+import type { StuckDetection } from './stuck-detection.ts';
 
-export interface RunsOptions {
+export interface RunObserverOptions {
   readonly client: Pick<KubeClient, 'get'>;
   readonly agent: AgentClient;
+  readonly stuck: StuckDetection;
   readonly clock: Clock;
-  readonly logger: Logger;
 }
 
-/** A conversation whose agent answers. */
-export interface RunScope {
-  /** What its status is to become. */
-  status: ConversationStatus;
+/** Run of a conversation whose agent has answered a poll. */
+export interface PolledRun {
   readonly sandbox: Sandbox;
-  readonly template: SandboxTemplate | undefined;
   readonly endpoint: AgentEndpoint;
   readonly id: string;
-  /** Writes the status on the very version that was read, or throws. */
-  store(): Promise<void>;
-  /** A text of the agent's without what its owner may not see. */
-  shown(text: string): Promise<string>;
-  /** What the agent has to know before it runs again. */
-  beforeItGoesOn(): Promise<void>;
+  /** Removes from a text of the agent what the owner must not see. */
+  readonly shown: (text: string) => Promise<string>;
 }
 
+export interface Observation extends ExecutionDecision {
+  /** Present: the cause of an error is unknown yet, so the status is unchanged and the agent has to be polled again soon. */
+  readonly againAfterMs?: number;
+}
+
+/** Maximum runs in memory. */
 const maxRemembered = 20_000;
-/** Delay before the API server is asked whether a container was exchanged: caches that are not behind show it by then. */
-const causelessMs = 5_000;
-const doubtMs = 1_000;
+/** Delay before the API server is asked whether a container was replaced: caches that are not behind show a replacement by then. */
+const unexplainedMs = 5_000;
+const againAfterMs = 1_000;
 
-/** Keeps what is said of a conversation's run what it is, and lets it go on where something else than its owner has cut it. */
-export class Runs {
-  readonly #options: RunsOptions;
-  readonly #stalls: Stalls;
-  /** Errors without a cause: in which of the agent's runs, and since when by the monotonic clock. */
-  readonly #causeless = new LruMap<string, { readonly agentEpoch: number; readonly since: number }>(maxRemembered);
+export const runKey = ({ sandbox, id }: Pick<PolledRun, 'sandbox' | 'id'>): string => `${sandbox.metadata.uid}/${id}`;
 
-  constructor(options: RunsOptions) {
+/** Finds the status of a run from the agent's report, and asks the agent for the cause of an error. */
+export class RunObserver {
+  readonly #options: RunObserverOptions;
+  /** Errors without a cause: the epoch, and the time of the first poll on the monotonic clock. */
+  readonly #unexplained = new LruMap<string, { readonly agentEpoch: number; readonly since: number }>(maxRemembered);
+
+  constructor(options: RunObserverOptions) {
     this.#options = options;
-    this.#stalls = new Stalls(options);
   }
 
-  /** Takes what the agent has just said of itself. Returns when to look again, if sooner than usual. */
-  async follow(scope: RunScope, state: AgentConversation, signal: AbortSignal): Promise<number | undefined> {
-    const before = scope.status;
-    const { agent, client, clock } = this.#options;
-    const { endpoint, id } = scope;
-    const stops = scope.sandbox.status ?? {};
-    const runRequested = isRunRequested(scope.sandbox);
-    const { agentEpoch = 0 } = stops;
-    const stopping = before.interruption?.abandonedReason === 'Stalled' && this.#stalls.isStopping(keyOf(scope));
-    const said: AgentConversation = stopping && state.executionStatus === 'running' ? { ...state, executionStatus: 'paused' } : state;
-    const seen = sinceMessage(said, before, { agentEpoch, nowMs: clock.now() });
-    const decision = withAgentState(before, seen, agentEpoch, clock.now(), stops, runRequested);
-    const observed = decision.status;
-    let { continueRun } = decision;
-    if (observed.executionStatus !== 'error') this.#causeless.delete(keyOf(scope));
-    // Half of it is not stored when the next question fails: whether the run was cut follows from where it was seen before.
-    if (observed.executionStatus === 'error' && observed.executionDetail === undefined) {
-      const failure = await agent.lastError(endpoint, id, { signal });
-      if (failure !== undefined) scope.status = withFailureOf(observed, await shownOf(scope, failure));
-      else if (before.agentEpoch === observed.agentEpoch) {
-        // Its container may have been exchanged, and the sandbox not say so yet: then it is a loss, and goes on.
-        if (!this.#hasStood(keyOf(scope), agentEpoch) || !(await isContainerRunning(client, scope.sandbox, signal))) return doubtMs;
-        scope.status = { ...observed, executionDetail: 'The run was cut off.' };
-      } else ({ status: scope.status, continueRun } = withUnseenLoss(observed, before, isoTime(clock), stops, runRequested));
-    } else if (
-      seen.executionStatus === 'error' &&
-      (observed.executionStatus === 'paused' || observed.interruption?.abandonedReason !== undefined) &&
-      (continueRun || before.agentEpoch !== agentEpoch || seen.updatedAt !== before.lastActivityTime)
+  /** Throws `AgentError` when the agent does not answer; then the report counts for nothing, because the cause decides what follows. */
+  async observe(run: PolledRun, before: ConversationStatus, state: AgentConversation, signal: AbortSignal): Promise<Observation> {
+    const { client, clock, stuck } = this.#options;
+    const { sandbox } = run;
+    const key = runKey(run);
+    const interruptions = sandbox.status ?? {};
+    const runRequested = isRunRequested(sandbox);
+    const { agentEpoch = 0 } = interruptions;
+    const isInterrupting = before.interruption?.abandonedReason === 'Stalled' && stuck.isInterrupting(key);
+    const reported: AgentConversation =
+      isInterrupting && state.executionStatus === 'running' ? { ...state, executionStatus: 'paused' } : state;
+    const corrected = correctedByMessage(reported, before, { agentEpoch, nowMs: clock.now() });
+    const decision = withAgentReport(before, corrected, agentEpoch, clock.now(), interruptions, runRequested);
+    const { status, resume } = decision;
+    if (status.executionStatus !== 'error') this.#unexplained.delete(key);
+    if (status.executionStatus === 'error' && status.executionDetail === undefined) {
+      const cause = await this.#causeOf(run, signal);
+      if (cause !== undefined) return { status: withAgentError(status, cause), resume };
+      if (before.agentEpoch !== status.agentEpoch)
+        return withUnseenInterruption(status, before, isoTime(clock), interruptions, runRequested);
+      // The container may have been replaced before the sandbox names the new one: then the run is interrupted, and resumes.
+      if (!this.#hasLasted(key, agentEpoch) || !(await isContainerRunning(client, sandbox, signal)))
+        return { status: before, resume: false, againAfterMs };
+      return { status: { ...status, executionDetail: 'The run ended without a cause.' }, resume };
+    }
+    if (
+      corrected.executionStatus === 'error' &&
+      (status.executionStatus === 'paused' || status.interruption?.abandonedReason !== undefined) &&
+      (resume || before.agentEpoch !== agentEpoch || corrected.updatedAt !== before.lastActivityTime)
     ) {
-      // Over by itself before it was cut, or begun by a message that went straight to the agent; and nobody had looked.
-      const failure = await agent.lastError(endpoint, id, { signal });
-      continueRun &&= failure === undefined;
-      scope.status = failure === undefined ? observed : withFailureOf(observed, await shownOf(scope, failure));
-    } else scope.status = observed;
-    await scope.beforeItGoesOn();
-    if (continueRun) return this.#continue(scope, signal);
-    return this.#stopStalled(scope, signal);
+      // The run may have ended before its interruption, or a message may have reached the agent directly, before the operator polled.
+      const cause = await this.#causeOf(run, signal);
+      if (cause !== undefined) return { status: withAgentError(status, cause), resume: false };
+    }
+    return decision;
   }
 
-  /** Whether the error has been there, without a cause, for so long that its sandbox would say if its container were another. */
-  #hasStood(key: string, agentEpoch: number): boolean {
+  async #causeOf({ endpoint, id, shown }: PolledRun, signal: AbortSignal): Promise<string | undefined> {
+    const failure = await this.#options.agent.lastError(endpoint, id, { signal });
+    return failure === undefined ? undefined : shown(`${failure.code}: ${failure.detail}`);
+  }
+
+  /** Whether the error without a cause has lasted so long that the sandbox would name another container by now. */
+  #hasLasted(key: string, agentEpoch: number): boolean {
     const now = this.#options.clock.monotonic();
-    const known = this.#causeless.get(key);
-    if (known?.agentEpoch === agentEpoch) return now - known.since >= causelessMs;
-    this.#causeless.set(key, { agentEpoch, since: now });
+    const known = this.#unexplained.get(key);
+    if (known?.agentEpoch === agentEpoch) return now - known.since >= unexplainedMs;
+    this.#unexplained.set(key, { agentEpoch, since: now });
     return false;
   }
-
-  /**
-   * Counted before it is done, on the version that was read: whoever acts on what is old writes nothing, and so lets nothing go on
-   * that has been continued, or given up, since.
-   */
-  async #continue(scope: RunScope, signal: AbortSignal): Promise<number | undefined> {
-    const { agent, clock, logger } = this.#options;
-    scope.status = withAttempt(scope.status);
-    await scope.store();
-    try {
-      await agent.run(scope.endpoint, scope.id, { signal });
-    } catch (error) {
-      if (!(error instanceof AgentError) || signal.aborted) throw error;
-      logger.info('the agent did not go on', { conversation: scope.id, code: error.code });
-      scope.status = withRunRefused(scope.status, error.code);
-      return scope.status.interruption === undefined ? undefined : retryAfterMs(scope.status.interruption);
-    }
-    scope.status = withRunContinued(scope.status, isoTime(clock));
-    return undefined;
-  }
-
-  /** Stored before it is done: a run that stands, and nobody knows why, would wait for ever. */
-  async #stopStalled(scope: RunScope, signal: AbortSignal): Promise<undefined> {
-    const { agent, clock } = this.#options;
-    const key = keyOf(scope);
-    const silentMs = this.#stalls.look(key, scope.status);
-    const allowed = scope.template?.spec.agent.stuckAfter;
-    if (allowed === undefined || scope.status.executionStatus !== 'running' || silentMs < durationMs(allowed)) return undefined;
-    scope.status = withStall(scope.status, isoTime(clock), allowed);
-    await scope.store();
-    let taken = false;
-    try {
-      await agent.interrupt(scope.endpoint, scope.id, { signal });
-      taken = true;
-    } finally {
-      this.#stalls.stopped(key, taken);
-    }
-    return undefined;
-  }
 }
-
-const keyOf = ({ sandbox, id }: RunScope): string => `${sandbox.metadata.uid}/${id}`;
-const shownOf = (scope: RunScope, { code, detail }: AgentFailure): Promise<string> => scope.shown(`${code}: ${detail}`);

@@ -2,61 +2,61 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
 import type { ConversationStatus } from '../../../resources/conversation.ts';
 
-interface Silence {
+interface LastSign {
   readonly sign: string;
-  /** By the monotonic clock. */
+  /** Time on the monotonic clock. */
   readonly since: number;
 }
 
+/** Maximum runs in memory. */
 const maxRemembered = 20_000;
-/** The agent's stored state lags behind: for so long after a run was stopped, what it says of running is old. */
+/** The stored state of an agent lags behind: a report that the run is running is old for this time after an interrupt. */
 const staleMs = 1_500;
 
-/** Every event of an agent is one, and so is each time that somebody lets it run. Undefined: it does not run, or does not tell. */
+/** Returns a text that changes with each event of the agent and each resume; undefined for a run that is not running or not reported. */
 const lastSignOf = ({ executionStatus, lastActivityTime, agentEpoch, interruption, messages }: ConversationStatus): string | undefined =>
   executionStatus === 'running' && lastActivityTime !== undefined
     ? [lastActivityTime, agentEpoch, interruption?.lastResumeTime, messages?.lastDeliveredTime].join('/')
     : undefined;
 
 /**
- * For how long nothing has been heard of runs. An agent writes nothing while a tool runs or the model thinks, and does not tell the
- * one from the other, nor from a hang: so this is for those who know how long their tools take. That a run begins is no event
- * either (an action that waited is accepted), so no time that an agent tells is the beginning: it counts from when this process has
- * seen it run with nothing newer. Another process counts anew.
+ * Measures for how long agents have reported nothing about their runs. An agent reports no event while a tool runs, while the model
+ * answers, or while the agent hangs; so a limit helps only users who know how long their tools take. The begin of a run is not always an
+ * event either, so the time counts from the first poll of this process that shows the run with nothing newer. Another process counts anew.
  */
-export class Stalls {
+export class StuckDetection {
   readonly #clock: Clock;
-  readonly #silences = new LruMap<string, Silence>(maxRemembered);
-  /** When each was stopped, or was tried to be. */
-  readonly #stoppedAt = new LruMap<string, number>(maxRemembered);
+  readonly #lastSigns = new LruMap<string, LastSign>(maxRemembered);
+  /** Time of the last interrupt of each run, successful or not. */
+  readonly #interruptedAt = new LruMap<string, number>(maxRemembered);
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
   }
 
-  /** Milliseconds for which nothing new has been heard, after this look. */
-  look(key: string, status: ConversationStatus): number {
+  /** Milliseconds for which the agent has reported nothing new, including this poll. */
+  quietMs(key: string, status: ConversationStatus): number {
     const now = this.#clock.monotonic();
     const sign = lastSignOf(status);
     if (sign === undefined) {
-      this.#silences.delete(key);
+      this.#lastSigns.delete(key);
       return 0;
     }
-    const known = this.#silences.get(key);
+    const known = this.#lastSigns.get(key);
     if (known?.sign === sign) return now - known.since;
-    this.#silences.set(key, { sign, since: now });
+    this.#lastSigns.set(key, { sign, since: now });
     return 0;
   }
 
-  /** It was told to stop; one that did not take it is told again. */
-  stopped(key: string, taken: boolean): void {
-    this.#stoppedAt.set(key, this.#clock.monotonic());
-    if (taken) this.#silences.delete(key);
+  /** Records an interrupt. A run whose agent did not accept the interrupt stays quiet, and is interrupted again. */
+  recordInterrupt(key: string, isAccepted: boolean): void {
+    this.#interruptedAt.set(key, this.#clock.monotonic());
+    if (isAccepted) this.#lastSigns.delete(key);
   }
 
-  /** Whether what its agent says of running may be from before it was stopped. */
-  isStopping(key: string): boolean {
-    const stoppedAt = this.#stoppedAt.get(key);
-    return stoppedAt !== undefined && this.#clock.monotonic() - stoppedAt < staleMs;
+  /** Whether a report that the run is running may be from before the interrupt. */
+  isInterrupting(key: string): boolean {
+    const interruptedAt = this.#interruptedAt.get(key);
+    return interruptedAt !== undefined && this.#clock.monotonic() - interruptedAt < staleMs;
   }
 }

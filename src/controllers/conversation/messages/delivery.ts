@@ -6,18 +6,10 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { undeliveredMessages, type ConversationStatus, type LaterMessage } from '../../../resources/conversation.ts';
 import { abortedAfter } from '../../aborted-after.ts';
-import {
-  doubtOf,
-  isLost,
-  isStored,
-  mostAttempts,
-  withNothingSent,
-  withRefused,
-  withSending,
-  withTold,
-  type Doubt,
-  type Sending,
-} from './decide.ts';
+import { conversationKey, type SaveStatus } from '../scope.ts';
+import { isLost, maxAttempts, unconfirmedDelivery, type InFlight, type UnconfirmedDelivery } from './decide.ts';
+import { withDelivered, withInFlight, withNothingInFlight, withRejected } from './message-status.ts';
+import { isStored } from './stored-message.ts';
 
 export interface DeliveryOptions {
   readonly agent: AgentClient;
@@ -26,140 +18,149 @@ export interface DeliveryOptions {
   readonly logger: Logger;
 }
 
-/** A conversation whose agent answers. */
-export interface Addressee {
-  /** As it is stored. */
+/** Conversation whose agent has answered a poll. */
+export interface Recipient {
   readonly conversation: CachedConversation;
-  /** What its status is to become. */
-  status: ConversationStatus;
   readonly endpoint: AgentEndpoint;
   readonly id: string;
   readonly container: string | undefined;
-  /** What the agent has just said of itself. */
+  /** Report of the agent. */
   readonly state: AgentConversation;
-  /** The message of this number with its content; undefined where the API server has none. */
-  message(number: number): Promise<LaterMessage | undefined>;
-  /** Writes the status on the very version that was read, or throws. */
-  store(): Promise<void>;
+  /** Returns the message of this number with its content; undefined when the API server has no such message. */
+  readonly message: (number: number) => Promise<LaterMessage | undefined>;
+  readonly save: SaveStatus;
 }
 
-/** A tool that runs keeps a message waiting. It arrives all the same when nobody waits for that. */
-const patienceMs = 5_000;
-/** Between asking for the mark to be stored and sending the message; far less than what others wait before they send it again. */
-const markIsFreshMs = 5_000;
-/** In one go; after that others have their turn. */
-const mostAtOnce = 10;
-const lookAgainMs = 1_000;
+export interface Delivered {
+  readonly status: ConversationStatus;
+  /** Milliseconds until the next attempt; undefined when no message waits. */
+  readonly againAfterMs?: number | undefined;
+  /** Error of the agent, which has certainly not received the next message. */
+  readonly error?: AgentError;
+}
+
+/** Status after one message, and whether the message is done. */
+interface Sent extends Omit<Delivered, 'againAfterMs'> {
+  readonly isDone: boolean;
+}
+
+/** Maximum time of a call. A tool that runs keeps a message waiting at the agent, and the message arrives although the call has ended. */
+const timeoutMs = 5_000;
+/** Maximum age of a stored mark when the message is sent: far less than the delay after which another process sends the message again. */
+const maxMarkAgeMs = 5_000;
+/** Maximum messages of one call, so that other conversations have their turn. */
+const maxMessages = 10;
+const againAfterMs = 1_000;
 
 /**
- * Tells agents what is in their conversations' queues: each message once, and in order. The agent can't tell a repetition from
- * another message, so before one is sent, that is written down together with the last message that the agent had before. Whoever
- * finds such a mark looks among those that came after it: it is there, or it is sent again once it can't come any more. The mark is
- * written on the version that was read, so that of two who want to send it only one does.
+ * Delivers the messages of conversations to agents: in order, and each exactly once. The agent can not distinguish a repetition from
+ * another message, so the operator stores a mark before it sends a message: the number of the message, and the last message that the
+ * agent had before. A process that finds a mark searches the later messages of the agent, and sends the message again only once the
+ * message can not arrive any more. The mark is written on the version that was read, so of two processes only one sends the message.
  */
 export class Delivery {
   readonly #options: DeliveryOptions;
-  /** By namespace and name. */
-  readonly #doubts = new Map<string, Doubt>();
+  readonly #unconfirmed = new Map<string, UnconfirmedDelivery>();
 
   constructor(options: DeliveryOptions) {
     this.#options = options;
   }
 
   forget(namespace: string, name: string): void {
-    this.#doubts.delete(`${namespace}/${name}`);
+    this.#unconfirmed.delete(conversationKey({ namespace, name }));
   }
 
-  /** Returns when to look again, or undefined when all has been told. Throws `AgentError` when the agent has surely not got the next one. */
-  async deliver(addressee: Addressee, signal: AbortSignal): Promise<number | undefined> {
-    for (let count = 0; count < mostAtOnce; count++) {
-      const next = undeliveredMessages({ spec: addressee.conversation.spec, status: addressee.status })[0];
-      if (next === undefined) return undefined;
-      const message = await addressee.message(next.number);
-      // Its sender has taken it back since; the cache will show that.
-      if (message === undefined) return lookAgainMs;
-      if (!(await this.#tell(addressee, message, signal))) return lookAgainMs;
-      this.forget(addressee.conversation.metadata.namespace, addressee.conversation.metadata.name);
+  async deliver(recipient: Recipient, before: ConversationStatus, signal: AbortSignal): Promise<Delivered> {
+    const { spec, metadata } = recipient.conversation;
+    let status = before;
+    for (let count = 0; count < maxMessages; count++) {
+      const next = undeliveredMessages({ spec, status })[0];
+      if (next === undefined) return { status };
+      const message = await recipient.message(next.number);
+      // The sender has removed the message, and the cache does not show that yet.
+      if (message === undefined) return { status, againAfterMs };
+      const sent = await this.#deliverOne(recipient, status, message, signal);
+      status = sent.status;
+      if (!sent.isDone) return { ...sent, againAfterMs };
+      this.forget(metadata.namespace, metadata.name);
     }
-    return 1;
+    return { status, againAfterMs: 1 };
   }
 
-  /** Whether the message is done with. */
-  async #tell(addressee: Addressee, message: LaterMessage, signal: AbortSignal): Promise<boolean> {
+  async #deliverOne(recipient: Recipient, status: ConversationStatus, message: LaterMessage, signal: AbortSignal): Promise<Sent> {
     const { clock } = this.#options;
-    const sending = await this.#next(addressee, message, signal);
-    if (sending === 'stored') {
-      addressee.status = withTold(addressee.status, message, { started: false, now: isoTime(clock) });
-      return true;
+    let mark: InFlight | 'stored' | undefined;
+    try {
+      mark = await this.#nextMark(recipient, status, message, signal);
+    } catch (error) {
+      if (error instanceof AgentError) return { status, isDone: false, error };
+      throw error;
     }
-    if (sending === undefined) return false;
-    if (sending.attempt > mostAttempts) {
-      this.#refuse(addressee, message, `The agent did not take message ${message.number}.`);
-      return true;
-    }
+    if (mark === undefined) return { status, isDone: false };
+    if (mark === 'stored') return { status: withDelivered(status, message, { started: false, now: isoTime(clock) }), isDone: true };
+    if (mark.attempt > maxAttempts) return this.#reject(recipient, status, message, `The agent did not take message ${message.number}.`);
     const began = clock.monotonic();
-    addressee.status = withSending(addressee.status, sending);
-    await addressee.store();
-    // Frozen, or the API server was slow: by now somebody else may have found the mark and be about to send it.
-    if (clock.monotonic() - began > markIsFreshMs || signal.aborted) return false;
-    return this.#send(addressee, message, signal);
+    const marked = withInFlight(status, mark);
+    await recipient.save(marked);
+    // After a delay another process may have found the mark and be about to send the message.
+    if (clock.monotonic() - began > maxMarkAgeMs || signal.aborted) return { status: marked, isDone: false };
+    return this.#send(recipient, marked, message, signal);
   }
 
-  /** The mark to send it with; `stored`: the agent has it already; undefined: it may still come. */
-  async #next(addressee: Addressee, message: LaterMessage, signal: AbortSignal): Promise<Sending | 'stored' | undefined> {
+  /** Returns the mark of the next attempt; `stored` when the agent has the message; undefined when the message may still arrive. */
+  async #nextMark(
+    recipient: Recipient,
+    { messages }: ConversationStatus,
+    message: LaterMessage,
+    signal: AbortSignal,
+  ): Promise<InFlight | 'stored' | undefined> {
     const { agent, clock } = this.#options;
-    const { status, endpoint, id, container } = addressee;
+    const { endpoint, id, container } = recipient;
     const mark = { number: message.number, time: isoTime(clock), ...(container === undefined ? {} : { container }) };
-    const sent = status.messages?.inFlight;
-    if (sent?.number !== message.number) {
+    const inFlight = messages?.inFlight;
+    if (inFlight?.number !== message.number) {
       const [last] = await agent.userMessages(endpoint, id, 1, { signal });
       return { ...mark, attempt: 1, ...(last === undefined ? {} : { after: { id: last.id, timestamp: last.timestamp } }) };
     }
-    // When it had not come until now. Looked at in this order, a run that ends in between does no harm.
-    const doubt = this.#doubt(addressee, sent);
-    if (isStored(message, await agent.userMessagesAfter(endpoint, id, sent.after, { signal }))) return 'stored';
-    if (!isLost(doubt, container, clock.monotonic())) return undefined;
-    return { ...sent, ...mark, attempt: sent.attempt + 1 };
+    // The observation precedes the search, so that a run that ends in between does no harm.
+    const unconfirmed = this.#observe(recipient, inFlight);
+    if (isStored(message, await agent.userMessagesAfter(endpoint, id, inFlight.after, { signal }))) return 'stored';
+    if (!isLost(unconfirmed, container, clock.monotonic())) return undefined;
+    return { ...inFlight, ...mark, attempt: inFlight.attempt + 1 };
   }
 
-  #doubt({ conversation, container, state }: Addressee, sending: Sending): Doubt {
-    const { namespace, name, uid } = conversation.metadata;
-    const key = `${namespace}/${name}`;
+  #observe({ conversation: { metadata }, container, state }: Recipient, inFlight: InFlight): UnconfirmedDelivery {
+    const key = conversationKey(metadata);
     const now = this.#options.clock.monotonic();
-    const doubt = doubtOf(this.#doubts.get(key), { uid, sending, container, runs: state.executionStatus === 'running', now });
-    this.#doubts.set(key, doubt);
-    return doubt;
+    const check = { uid: metadata.uid, inFlight, container, isRunning: state.executionStatus === 'running', now };
+    const unconfirmed = unconfirmedDelivery(this.#unconfirmed.get(key), check);
+    this.#unconfirmed.set(key, unconfirmed);
+    return unconfirmed;
   }
 
-  async #send(addressee: Addressee, message: LaterMessage, signal: AbortSignal): Promise<boolean> {
+  async #send(recipient: Recipient, status: ConversationStatus, message: LaterMessage, signal: AbortSignal): Promise<Sent> {
     const { agent, clock, logger } = this.#options;
-    const { endpoint, id, conversation } = addressee;
-    const patience = abortedAfter(clock, patienceMs, signal);
+    const { endpoint, id, conversation, state } = recipient;
+    const timeout = abortedAfter(clock, timeoutMs, signal);
     try {
       const { role, content, run } = message;
-      // To an agent that waits for a confirmation it would be one: the pending step would be taken.
-      const held = addressee.state.executionStatus === 'waiting_for_confirmation';
-      const { started } = await agent.sendMessage(endpoint, id, { role, content, run: run && !held }, { signal: patience.signal });
-      addressee.status = withTold(addressee.status, message, { started, now: isoTime(clock), was: addressee.state.executionStatus });
-      return true;
+      // A request to run would confirm the action for which the agent waits.
+      const isHeld = state.executionStatus === 'waiting_for_confirmation';
+      const { started } = await agent.sendMessage(endpoint, id, { role, content, run: run && !isHeld }, { signal: timeout.signal });
+      return { status: withDelivered(status, message, { started, now: isoTime(clock), was: state.executionStatus }), isDone: true };
     } catch (error) {
       if (!(error instanceof AgentError)) throw error;
       logger.debug('message not confirmed', { conversation: conversation.metadata.name, number: message.number, code: error.code });
-      if (error.code === 'refused') {
-        this.#refuse(addressee, message, `The agent refused message ${message.number}.`);
-        return true;
-      }
-      if (error.outcomeUnknown) return false;
-      addressee.status = withNothingSent(addressee.status);
-      throw error;
+      if (error.code === 'refused') return this.#reject(recipient, status, message, `The agent refused message ${message.number}.`);
+      return error.outcomeUnknown ? { status, isDone: false } : { status: withNothingInFlight(status), isDone: false, error };
     } finally {
-      patience.cancel();
+      timeout.cancel();
     }
   }
 
-  #refuse(addressee: Addressee, message: LaterMessage, text: string): void {
-    addressee.status = withRefused(addressee.status, message);
-    // Not what the agent says of it: that may repeat what it was told.
-    this.#options.events.record(addressee.conversation, { type: 'Warning', reason: 'MessageRefused', message: text });
+  /** Skips a message. The Event does not repeat the agent's own text, which may contain the message. */
+  #reject({ conversation }: Recipient, status: ConversationStatus, message: LaterMessage, text: string): Sent {
+    this.#options.events.record(conversation, { type: 'Warning', reason: 'MessageRefused', message: text });
+    return { status: withRejected(status, message), isDone: true };
   }
 }

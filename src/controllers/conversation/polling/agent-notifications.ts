@@ -8,11 +8,11 @@ import type { Sandbox } from '../../../resources/sandbox.ts';
 import { byAgentId, bySandbox } from '../../caches.ts';
 import { ownerShare } from '../../workers.ts';
 
-export interface AgentHintsOptions {
+export interface AgentNotificationsOptions {
   readonly stores: { readonly conversations: Store<CachedConversation>; readonly sandboxes: Store<Sandbox> };
   readonly clock: Clock;
-  /** A conversation is worth a poll. */
-  readonly onHint: (request: Request) => void;
+  /** Brings the next poll of a conversation forward. */
+  readonly onNotification: (request: Request) => void;
 }
 
 interface Budget {
@@ -27,19 +27,20 @@ const perSecond = 200;
 const maxOwners = 4_096;
 
 /**
- * Notifications of agents, each of one conversation or of all in a sandbox. Every conversation that one brings forward is taken from
- * the owner's budget, so that one owner's agents cost the same however much they notify. What is dropped is found by the next poll.
+ * Takes notifications of agents, each about one conversation or about all conversations of a sandbox. Every poll that a notification
+ * brings forward is charged to the budget of the owner, so that the agents of an owner cost the same however much they notify. The next
+ * regular poll finds the change of a dropped notification.
  */
-export class AgentHints {
-  readonly #options: AgentHintsOptions;
+export class AgentNotifications {
+  readonly #options: AgentNotificationsOptions;
   readonly #budgets = new LruMap<string, Budget>(maxOwners);
 
-  constructor(options: AgentHintsOptions) {
+  constructor(options: AgentNotificationsOptions) {
     this.#options = options;
   }
 
   take({ namespace, sandbox: name, conversationId }: AgentHint): void {
-    const { stores, onHint } = this.#options;
+    const { stores, onNotification } = this.#options;
     const sandbox = stores.sandboxes.get(namespace, name);
     if (sandbox === undefined) return;
     const named =
@@ -47,10 +48,10 @@ export class AgentHints {
         ? stores.conversations.byIndex(bySandbox, `${namespace}/${name}`)
         : stores.conversations.byIndex(byAgentId, `${namespace}/${name}/${conversationId}`);
     if (named.length === 0 || !this.#spend(ownerShare(sandbox), named.length)) return;
-    for (const { metadata } of named) onHint({ namespace, name: metadata.name });
+    for (const { metadata } of named) onNotification({ namespace, name: metadata.name });
   }
 
-  /** Whether the owner has something left. What costs more than is left is paid later. */
+  /** Whether the owner has tokens left. A notification that costs more than the tokens that are left delays later notifications. */
   #spend(owner: string, count: number): boolean {
     const now = this.#options.clock.monotonic();
     const { tokens, at } = this.#budgets.get(owner) ?? { tokens: burst, at: now };

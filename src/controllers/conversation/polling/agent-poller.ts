@@ -1,17 +1,15 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
-import { PollLane, type PollResult, type Polled } from '../../poll-bulkhead.ts';
+import type { PollBulkhead, PollResult, PollTarget } from '../../poll-bulkhead.ts';
 
-export interface AgentLooksOptions {
+export interface AgentPollerOptions {
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
+  readonly bulkhead: PollBulkhead;
   readonly clock: Clock;
-  /** Uniform in 0..1. */
-  readonly random: () => number;
 }
 
-/** Whom to ask. */
-export interface Asked extends Polled {
+export interface AgentTarget extends PollTarget {
   readonly endpoint: AgentEndpoint;
 }
 
@@ -22,104 +20,90 @@ interface Batch {
   readonly answers: Promise<PollResult<Answers>>;
 }
 
-/** Those who are due at the same time ask together. */
-const gatherMs = 5;
-const mostAtOnce = 20;
-/** One that can't be read among others that can: it may have grown too large, and does not shrink. */
+/** Delay of a poll, during which polls of the same agent join the batch. */
+const batchDelayMs = 5;
+/** Maximum conversations of one request. */
+const maxBatch = 20;
+/** Delay before the next poll of a conversation that can not be read, beside others that can: it may have grown too large for good. */
 const unreadableMs = 15_000;
 
-/** What the agent has said of this one conversation, or not said: it tells nothing of the others. */
-const isOfOne = (error: unknown): error is AgentError =>
+/** Whether an error says something about one conversation only, and nothing about the agent. */
+const isOfConversation = (error: unknown): error is AgentError =>
   error instanceof AgentError &&
   (error.code === 'malformed' || error.code === 'refused' || error.code === 'not-found' || error.code === 'failed');
 
-/** Asks agents for conversations: once for all those of a sandbox that are due together, and by one call at a time. */
-export class AgentLooks {
-  readonly #agent: AgentLooksOptions['agent'];
-  readonly #clock: Clock;
-  readonly #lane: PollLane;
-  /** By agent; each is open for others to join. */
-  readonly #gathering = new Map<string, Batch>();
-  /** By agent: the last call that has been asked for, until it has ended. */
-  readonly #underWay = new Map<string, Promise<unknown>>();
+/** Polls agents: one request for all conversations of a sandbox that are due together, and one request at a time. */
+export class AgentPoller {
+  readonly #options: AgentPollerOptions;
+  /** Batches that polls still may join, by agent. */
+  readonly #open = new Map<string, Batch>();
+  /** Last request that was asked for, by agent, until the request has ended. */
+  readonly #last = new Map<string, Promise<unknown>>();
 
-  constructor({ agent, clock, random }: AgentLooksOptions) {
-    this.#agent = agent;
-    this.#clock = clock;
-    this.#lane = new PollLane({ clock, random });
+  constructor(options: AgentPollerOptions) {
+    this.#options = options;
   }
 
-  /** `answer` undefined: the agent does not know it. Throws what is no `AgentError`, and when the signal is aborted. */
-  async look(asked: Asked, id: string, signal: AbortSignal): Promise<PollResult<AgentConversation | undefined>> {
-    const batch = this.#gathering.get(asked.agent) ?? this.#gather(asked, signal);
+  /**
+   * Polls one conversation. `answer` is undefined when the agent does not know the conversation. Throws errors other than `AgentError`, and
+   * when the signal is aborted.
+   */
+  async poll(target: AgentTarget, id: string, signal: AbortSignal): Promise<PollResult<AgentConversation | undefined>> {
+    const batch = this.#open.get(target.agent) ?? this.#openBatch(target, signal);
     batch.ids.add(id);
-    if (batch.ids.size >= mostAtOnce) this.#gathering.delete(asked.agent);
+    if (batch.ids.size >= maxBatch) this.#open.delete(target.agent);
     const polled = await batch.answers;
     if (!('answer' in polled)) return polled;
     const answer = polled.answer.get(id);
     return answer instanceof AgentError ? { laterMs: unreadableMs, error: answer } : { answer, beganAt: polled.beganAt };
   }
 
-  /** Whether it did not answer at all when it was last asked. */
-  isSilent({ agent }: Asked): boolean {
-    return this.#lane.isSilent(agent);
-  }
-
-  /** What followed a look has failed. Returns how long to leave the agent alone. */
-  failed({ agent }: Asked, error: AgentError): number {
-    return this.#lane.failed(agent, error);
-  }
-
-  /** The agent has just said something itself. */
-  nudge(agent: string): void {
-    this.#lane.nudge(agent);
-  }
-
-  #gather(asked: Asked, signal: AbortSignal): Batch {
-    const { endpoint, agent } = asked;
+  #openBatch(target: AgentTarget, signal: AbortSignal): Batch {
+    const { bulkhead, clock } = this.#options;
+    const { endpoint, agent } = target;
     const ids = new Set<string>();
-    const due = new Promise<void>((resolve) => void this.#clock.after(gatherMs, resolve));
-    const before = this.#underWay.get(agent);
+    const due = new Promise<void>((resolve) => void clock.after(batchDelayMs, resolve));
+    const before = this.#last.get(agent);
     const answers = due
       .then(() => before)
       .then(() => {
-        if (this.#gathering.get(agent) === batch) this.#gathering.delete(agent);
-        return this.#lane.poll(asked, (patience) => this.#ask(endpoint, [...ids], patience), signal);
+        if (this.#open.get(agent) === batch) this.#open.delete(agent);
+        return bulkhead.poll(target, (timeout) => this.#request(endpoint, [...ids], timeout), signal);
       });
     const batch: Batch = { ids, answers };
-    this.#gathering.set(agent, batch);
+    this.#open.set(agent, batch);
     const ended: Promise<unknown> = answers
       .catch(() => undefined)
       .then(() => {
-        if (this.#underWay.get(agent) === ended) this.#underWay.delete(agent);
+        if (this.#last.get(agent) === ended) this.#last.delete(agent);
       });
-    this.#underWay.set(agent, ended);
+    this.#last.set(agent, ended);
     return batch;
   }
 
-  async #ask(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<Answers> {
+  async #request(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<Answers> {
     if (ids.length > 1) {
       try {
-        const all = await this.#agent.conversations(endpoint, ids, { signal });
+        const all = await this.#options.agent.conversations(endpoint, ids, { signal });
         return new Map(ids.map((id, index) => [id, all[index]]));
       } catch (error) {
-        // One that is too large, or is none at all, must not hide the others.
-        if (!isOfOne(error)) throw error;
+        // One conversation that can not be read must not hide the others.
+        if (!isOfConversation(error)) throw error;
       }
     }
     const answers = new Map<string, AgentConversation | AgentError | undefined>();
-    for (const id of ids) answers.set(id, await this.#askOne(endpoint, id, signal));
+    for (const id of ids) answers.set(id, await this.#requestOne(endpoint, id, signal));
     const [first] = answers.values();
-    // Not one of them: it is the agent that can't be understood.
+    // An agent of which no conversation can be read has failed itself.
     if (first instanceof AgentError && [...answers.values()].every((answer) => answer instanceof AgentError)) throw first;
     return answers;
   }
 
-  async #askOne(endpoint: AgentEndpoint, id: string, signal: AbortSignal): Promise<AgentConversation | AgentError | undefined> {
+  async #requestOne(endpoint: AgentEndpoint, id: string, signal: AbortSignal): Promise<AgentConversation | AgentError | undefined> {
     try {
-      return await this.#agent.conversation(endpoint, id, { signal });
+      return await this.#options.agent.conversation(endpoint, id, { signal });
     } catch (error) {
-      if (isOfOne(error)) return error;
+      if (isOfConversation(error)) return error;
       throw error;
     }
   }

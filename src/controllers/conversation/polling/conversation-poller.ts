@@ -8,149 +8,140 @@ import type { ConversationStatus } from '../../../resources/conversation.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
 import { durationMs, type SandboxTemplate } from '../../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import { AgentSilence } from '../../unresponsive-agents.ts';
+import { PollBulkhead, type Unanswered } from '../../poll-bulkhead.ts';
+import { UnresponsiveAgents } from '../../unresponsive-agents.ts';
 import { ownerShare } from '../../workers.ts';
-import { AgentLooks, type Asked } from './agent-poller.ts';
-import { Paces } from './poll-schedule.ts';
-import { mostForIdleTimeout } from './poll-interval.ts';
-import type { Later } from '../../poll-bulkhead.ts';
-import { SoftWrites } from '../status-coalescer.ts';
+import { conversationKey } from '../scope.ts';
+import { AgentPoller, type AgentTarget } from './agent-poller.ts';
+import { maxForIdleTimeout } from './poll-interval.ts';
+import { PollSchedule } from './poll-schedule.ts';
 
-export interface StatusWatchOptions {
+export interface ConversationPollerOptions {
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
   readonly stores: { readonly templates: Store<SandboxTemplate> };
-  /** However little happens, agents are asked again after so long, in milliseconds: for those that send no webhooks. */
-  readonly mostPollMs?: number | undefined;
+  /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
+  readonly maxPollMs?: number | undefined;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
 }
 
-/** One look at a conversation, until what it has shown is stored. */
-export interface Look {
-  readonly asked: Asked;
+/** Answered poll of a conversation, until its outcome is stored. */
+export interface Poll {
+  readonly target: AgentTarget;
   readonly beganAt: number;
   readonly subject: string;
   readonly sandbox: Sandbox;
-  /** Undefined: the agent does not know it. */
+  /** Report of the agent; undefined when the agent does not know the conversation. */
   readonly state: AgentConversation | undefined;
 }
 
-const keyOf = ({ namespace, name }: Request): string => `${namespace}/${name}`;
+/** Poll that is not due yet or was not answered. */
+export interface UnansweredPoll extends Unanswered {
+  /** Whether the agent did not answer the last request at all. */
+  readonly isUnresponsive: boolean;
+}
 
-/** What makes a look at once worth it: another word of its owner, another agent, another uid. */
+/** Returns a text whose change makes a poll due at once: by another spec, another agent, or another object of the same name. */
 const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
   [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join('/');
 
-const askedOf = (sandbox: Sandbox, endpoint: AgentEndpoint): Asked => ({
+const targetOf = (sandbox: Sandbox, endpoint: AgentEndpoint): AgentTarget => ({
   endpoint,
   owner: ownerShare(sandbox),
   agent: [sandbox.metadata.uid, sandbox.status?.containerID, sandbox.status?.agentEpoch, endpoint.baseUrl].join('/'),
 });
 
-/** When and how agents are asked what they do, and when what they say is written. Remembers in memory alone, and may forget it all. */
-export class StatusWatch {
-  readonly #templates: Store<SandboxTemplate>;
-  readonly #looks: AgentLooks;
-  readonly #paces: Paces;
-  readonly #softWrites: SoftWrites;
-  readonly #mostPollMs: number;
-  /** By conversation: those of whom nothing was understood. */
-  readonly #misunderstood: AgentSilence;
-  /** Whom each conversation was asked of last. */
-  readonly #agents = new Map<string, string>();
+/** Decides when to poll which agent about a conversation. The state is in memory only, and may be lost at any time. */
+export class ConversationPoller {
+  readonly #options: ConversationPollerOptions;
+  readonly #bulkhead: PollBulkhead;
+  readonly #agents: AgentPoller;
+  readonly #schedule: PollSchedule;
+  /** Conversations of which the agent reports what the operator can not read. */
+  readonly #malformed: UnresponsiveAgents;
+  /** Agent of the last poll, by conversation. */
+  readonly #lastAgents = new Map<string, string>();
 
-  constructor(options: StatusWatchOptions) {
-    this.#templates = options.stores.templates;
-    this.#looks = new AgentLooks(options);
-    this.#paces = new Paces(options);
-    this.#misunderstood = new AgentSilence(options);
-    this.#softWrites = new SoftWrites(options);
-    this.#mostPollMs = options.mostPollMs ?? Infinity;
+  constructor(options: ConversationPollerOptions) {
+    this.#options = options;
+    this.#bulkhead = new PollBulkhead(options);
+    this.#agents = new AgentPoller({ ...options, bulkhead: this.#bulkhead });
+    this.#schedule = new PollSchedule(options);
+    this.#malformed = new UnresponsiveAgents(options);
   }
 
-  /** Somebody says that the agent has something to tell. Milliseconds until it is asked; undefined: nobody asks it. */
-  hint(request: Request): number | undefined {
-    const key = keyOf(request);
-    const waitMs = this.#paces.hint(key);
-    const agent = this.#agents.get(key);
-    // Whoever sends webhooks answers too, by and by.
-    if (waitMs === 0 && agent !== undefined) this.#looks.nudge(agent);
+  /** Takes a notification about a conversation. Returns the milliseconds until the poll; undefined when the conversation is not polled. */
+  notify(request: Request): number | undefined {
+    const key = conversationKey(request);
+    const waitMs = this.#schedule.notify(key);
+    const agent = this.#lastAgents.get(key);
+    // An agent that sends webhooks is going to answer.
+    if (waitMs === 0 && agent !== undefined) this.#bulkhead.retryNow(agent);
     return waitMs;
   }
 
-  /** There is nothing to look at any more, or not for now. */
+  /** Stops the polls of a conversation until the next call of `poll`. */
   forget(request: Request): void {
-    this.#paces.forget(keyOf(request));
-    this.#softWrites.forget(keyOf(request));
-    this.#misunderstood.over(keyOf(request));
-    this.#agents.delete(keyOf(request));
+    const key = conversationKey(request);
+    this.#schedule.forget(key);
+    this.#malformed.forget(key);
+    this.#lastAgents.delete(key);
   }
 
-  /** A look, if one is due and succeeds. Throws what is no `AgentError`, and when the signal is aborted. */
-  async look(conversation: CachedConversation, sandbox: Sandbox, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Look | Later> {
+  /** Polls a conversation if it is due. Throws errors other than `AgentError`, and when the signal is aborted. */
+  async poll(
+    conversation: CachedConversation,
+    sandbox: Sandbox,
+    endpoint: AgentEndpoint,
+    signal: AbortSignal,
+  ): Promise<Poll | UnansweredPoll> {
+    const key = conversationKey(conversation.metadata);
     const subject = subjectOf(conversation, sandbox);
-    const waitMs = this.#paces.waitMs(keyOf(conversation.metadata), subject);
-    if (waitMs > 0) return { laterMs: waitMs };
-    const asked = askedOf(sandbox, endpoint);
-    this.#agents.set(keyOf(conversation.metadata), asked.agent);
-    const polled = await this.#looks.look(asked, conversationIdOf(conversation), signal);
-    return 'laterMs' in polled ? polled : { asked, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
+    const target = targetOf(sandbox, endpoint);
+    const waitMs = this.#schedule.waitMs(key, subject);
+    if (waitMs > 0) return { laterMs: waitMs, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) };
+    this.#lastAgents.set(key, target.agent);
+    const polled = await this.#agents.poll(target, conversationIdOf(conversation), signal);
+    return 'laterMs' in polled
+      ? { ...polled, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) }
+      : { target, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
   }
 
-  /** Whether the agent did not answer at all when it was last asked. */
-  isSilent(sandbox: Sandbox, endpoint: AgentEndpoint): boolean {
-    return this.#looks.isSilent(askedOf(sandbox, endpoint));
+  /** Records a report that the operator can not read. Returns whether such reports have lasted for too long. */
+  recordMalformed(request: Request): boolean {
+    const key = conversationKey(request);
+    this.#malformed.recordFailure(key);
+    return this.#malformed.isUnresponsive(key);
   }
 
-  /** What the agent has said of it can't be understood. Returns whether that has been so for too long. */
-  misunderstood(request: Request): boolean {
-    this.#misunderstood.failed(keyOf(request));
-    return this.#misunderstood.isSilent(keyOf(request));
+  /** Records a report that the operator has read. */
+  recordUnderstood(request: Request): void {
+    this.#malformed.forget(conversationKey(request));
   }
 
-  /** What the agent has said of it has been understood. */
-  understood(request: Request): void {
-    this.#misunderstood.over(keyOf(request));
+  /** Records a failed call that followed an answered poll. Returns the milliseconds until the next poll. */
+  recordFailure({ target }: Poll, error: AgentError): number {
+    return this.#bulkhead.recordFailure(target.agent, error);
   }
 
-  /** What followed a look has failed. Milliseconds to leave the agent alone. */
-  failed({ asked }: Look, error: AgentError): number {
-    return this.#looks.failed(asked, error);
-  }
-
-  /** What a look has shown is stored. Milliseconds until the next one. */
-  looked(
-    look: Look,
+  /** Records a poll whose outcome is stored. Returns the milliseconds until the next one. */
+  recordPoll(
+    poll: Poll,
     conversation: CachedConversation,
     change: { readonly before: ConversationStatus; readonly status: ConversationStatus; readonly againAfterMs: number | undefined },
   ): number {
-    const key = keyOf(conversation.metadata);
-    const { metadata, spec } = look.sandbox;
-    const idleTimeout = this.#templates.get(metadata.namespace, spec.templateName)?.spec.idleTimeout;
-    const { before, status, againAfterMs = Infinity } = change;
-    const telling = before.executionStatus !== status.executionStatus;
-    return this.#paces.looked(key, {
-      beganAt: look.beganAt,
-      subject: look.subject,
-      sandboxUid: metadata.uid,
-      agent: look.asked.agent,
-      status,
-      runs: look.state?.executionStatus === 'running',
-      changed: telling || before.title !== status.title,
-      telling,
-      againAfterMs: Math.min(againAfterMs, this.#softWrites.waitMs(key)),
-      mostMs: Math.min(this.#mostPollMs, mostForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)) ?? Infinity),
+    const { stores, maxPollMs = Infinity } = this.#options;
+    const { metadata, spec } = poll.sandbox;
+    const idleTimeout = stores.templates.get(metadata.namespace, spec.templateName)?.spec.idleTimeout;
+    const { before, status, againAfterMs } = change;
+    const notifiable = before.executionStatus !== status.executionStatus;
+    return this.#schedule.record(conversationKey(conversation.metadata), {
+      ...{ beganAt: poll.beganAt, subject: poll.subject, sandboxUid: metadata.uid, agent: poll.target.agent, status, againAfterMs },
+      isRunning: poll.state?.executionStatus === 'running',
+      changed: notifiable || before.title !== status.title,
+      notifiable,
+      maxMs: Math.min(maxPollMs, maxForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)) ?? Infinity),
     });
-  }
-
-  /** Whether what differs is not worth a write yet. If not, it has to be written now. */
-  withheld({ metadata, status }: CachedConversation, next: ConversationStatus): boolean {
-    return this.#softWrites.withheld(keyOf(metadata), next, status);
-  }
-
-  /** A look has shown what is stored: nothing of what was withheld before is left, which would be due again and again. */
-  nothingToWrite(request: Request): void {
-    this.#softWrites.forget(keyOf(request));
   }
 }

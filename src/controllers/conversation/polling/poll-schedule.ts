@@ -1,130 +1,113 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { ConversationStatus } from '../../../resources/conversation.ts';
-import {
-  fullBudget,
-  hintAttentionMs,
-  intervalMs,
-  isFresh,
-  leastGapMs,
-  nextOnGrid,
-  phaseOf,
-  spend,
-  type HintBudget,
-} from './poll-interval.ts';
+import { fullBudget, spend, type NotificationBudget } from './notification-budget.ts';
+import { intervalMs, isStateStale, minGapMs, nextOnGrid, phaseOf } from './poll-interval.ts';
 
-/** What one look has shown. */
-export interface Seen {
-  /** When it was asked for, on the monotonic clock. */
+/** Outcome of one poll. */
+export interface PollOutcome {
+  /** Time of the request, on the monotonic clock. */
   readonly beganAt: number;
-  /** What was looked at: another container, or another word of its owner, is looked at at once. */
+  /** Identity of what was polled; a conversation with another subject is due at once. */
   readonly subject: string;
   readonly sandboxUid: string;
-  /** The container: that one was heard says nothing of the next. */
+  /** Container of the agent. Webhooks of one container say nothing about the next. */
   readonly agent: string;
-  /** What is stored of it now. */
+  /** Status as stored after the poll. */
   readonly status: ConversationStatus;
-  /** By the agent's own word, which may not count yet. */
-  readonly runs: boolean;
-  /** It differs from what was known. */
+  /** Whether the agent reports a running run, which the status may not show yet. */
+  readonly isRunning: boolean;
+  /** Whether the poll has found a change. */
   readonly changed: boolean;
-  /** … in what agents send webhooks of. */
-  readonly telling: boolean;
-  /** What has to be done again sooner than the cadence says. */
+  /** Whether the poll has found a change for which agents send webhooks. */
+  readonly notifiable: boolean;
+  /** Delay before a step that has to be repeated sooner than the interval. */
   readonly againAfterMs?: number | undefined;
-  readonly mostMs?: number | undefined;
+  readonly maxMs?: number | undefined;
 }
 
-interface Pace {
+interface Entry {
   subject: string;
   agent: string;
-  /** Its webhooks come: a hint has, and since then nothing has changed without one. */
-  heard: boolean;
+  /** Whether a webhook has arrived, and no change has been found without one since. */
+  notifies: boolean;
   changedAt: number;
-  lookedAt: number;
+  polledAt: number;
   dueAt: number;
-  budget: HintBudget;
+  budget: NotificationBudget;
   attentiveUntil: number;
-  hint: { readonly at: number; readonly dueAt: number } | undefined;
+  /** Last notification that no poll has followed. */
+  notification: { readonly at: number; readonly dueAt: number } | undefined;
 }
 
-/** Between an agent's status and what it stores along with it. */
+/** Time after a notification during which the stored state of the agent may lag behind, so that polls are repeated. */
+const attentionMs = 2_000;
+/** Time after a change of an agent's status during which the agent stores the rest of the change. */
 const settleMs = 500;
 
 /**
- * When each conversation is due for a look. Kept in memory alone: a process that does not know looks at once. A hint changes
- * nothing but the time of the next look, and only so often.
+ * Holds the time of the next poll of each conversation, in memory only: a new process polls every conversation at once. A notification
+ * changes nothing but the time of the next poll, within the budget of the conversation.
  */
-export class Paces {
+export class PollSchedule {
   readonly #clock: Clock;
-  readonly #paces = new Map<string, Pace>();
+  readonly #entries = new Map<string, Entry>();
 
   constructor({ clock }: { readonly clock: Clock }) {
     this.#clock = clock;
   }
 
   get size(): number {
-    return this.#paces.size;
+    return this.#entries.size;
   }
 
-  /** Milliseconds until it is due; 0: now. */
+  /** Milliseconds until the conversation is due; 0: now. */
   waitMs(key: string, subject: string): number {
-    const pace = this.#paces.get(key);
-    if (pace?.subject !== subject) return 0;
-    return Math.max(0, Math.min(pace.dueAt, pace.hint?.dueAt ?? Infinity) - this.#clock.monotonic());
+    const entry = this.#entries.get(key);
+    if (entry?.subject !== subject) return 0;
+    return Math.max(0, Math.min(entry.dueAt, entry.notification?.dueAt ?? Infinity) - this.#clock.monotonic());
   }
 
-  /** Somebody says that it is worth a look. Milliseconds until that; undefined where nothing is looked at. */
-  hint(key: string): number | undefined {
-    const pace = this.#paces.get(key);
-    if (pace === undefined) return undefined;
+  /** Takes a notification about a conversation. Returns the milliseconds until the poll; undefined for an unknown conversation. */
+  notify(key: string): number | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
     const now = this.#clock.monotonic();
-    pace.heard = true;
-    if (pace.hint === undefined) {
-      const { budget, dueAt, attentive } = spend(pace.budget, now);
-      pace.budget = budget;
-      if (attentive) pace.attentiveUntil = now + hintAttentionMs;
-      pace.hint = { at: now, dueAt: Math.max(dueAt, pace.lookedAt + leastGapMs) };
+    entry.notifies = true;
+    if (entry.notification === undefined) {
+      const { budget, dueAt, attentive } = spend(entry.budget, now);
+      entry.budget = budget;
+      if (attentive) entry.attentiveUntil = now + attentionMs;
+      entry.notification = { at: now, dueAt: Math.max(dueAt, entry.polledAt + minGapMs) };
     } else {
-      // Still to be acted on: a look that is under way has begun before this one.
-      pace.hint = { ...pace.hint, at: now };
+      // A poll that is under way has begun before this notification, so another poll has to follow.
+      entry.notification = { ...entry.notification, at: now };
     }
-    return Math.max(0, pace.hint.dueAt - now);
+    return Math.max(0, entry.notification.dueAt - now);
   }
 
-  /** Afterwards the time of the next look is known. Returns the milliseconds until then. */
-  looked(key: string, seen: Seen): number {
-    const { beganAt, subject, sandboxUid, agent, status, runs, changed, telling, againAfterMs = Infinity, mostMs } = seen;
+  /** Records a poll. Returns the milliseconds until the next one. */
+  record(key: string, outcome: PollOutcome): number {
+    const { beganAt, subject, sandboxUid, agent, status, isRunning, changed, notifiable, againAfterMs = Infinity, maxMs } = outcome;
     const now = this.#clock.monotonic();
-    const known = this.#paces.get(key);
-    const pace: Pace = known ?? {
-      subject,
-      agent,
-      heard: false,
-      changedAt: -Infinity,
-      lookedAt: beganAt,
-      dueAt: now,
-      budget: fullBudget(now),
-      attentiveUntil: -Infinity,
-      hint: undefined,
+    const entry: Entry = this.#entries.get(key) ?? {
+      ...{ subject, agent, notifies: false, changedAt: -Infinity, polledAt: beganAt, dueAt: now },
+      ...{ budget: fullBudget(now), attentiveUntil: -Infinity, notification: undefined },
     };
-    if (changed) pace.changedAt = now;
-    const expected = pace.hint !== undefined || now < pace.attentiveUntil;
-    if (agent !== pace.agent || (telling && !expected)) pace.heard = false;
-    // What was said is found; once more for what may have lagged behind it.
-    if (telling) pace.attentiveUntil = Math.min(pace.attentiveUntil, now + settleMs);
-    if (pace.hint !== undefined && pace.hint.at <= beganAt) pace.hint = undefined;
-    const attentive = now < pace.attentiveUntil || isFresh(status, this.#clock.now());
-    const executionStatus = runs ? 'running' : status.executionStatus;
-    const interval = intervalMs({ executionStatus, quietMs: now - pace.changedAt, attentive, heard: pace.heard, mostMs });
-    pace.subject = subject;
-    pace.agent = agent;
-    pace.lookedAt = beganAt;
-    pace.dueAt = Math.min(now + againAfterMs, attentive ? now + interval : nextOnGrid(now, interval, phaseOf(sandboxUid)));
-    this.#paces.set(key, pace);
+    if (changed) entry.changedAt = now;
+    const isExpected = entry.notification !== undefined || now < entry.attentiveUntil;
+    if (agent !== entry.agent || (notifiable && !isExpected)) entry.notifies = false;
+    // The expected change is found; one more poll finds what the agent stores after the change.
+    if (notifiable) entry.attentiveUntil = Math.min(entry.attentiveUntil, now + settleMs);
+    if (entry.notification !== undefined && entry.notification.at <= beganAt) entry.notification = undefined;
+    const attentive = now < entry.attentiveUntil || isStateStale(status, this.#clock.now());
+    const executionStatus = isRunning ? 'running' : status.executionStatus;
+    const interval = intervalMs({ executionStatus, quietMs: now - entry.changedAt, attentive, notifies: entry.notifies, maxMs });
+    const dueAt = Math.min(now + againAfterMs, attentive ? now + interval : nextOnGrid(now, interval, phaseOf(sandboxUid)));
+    this.#entries.set(key, Object.assign(entry, { subject, agent, polledAt: beganAt, dueAt }));
     return this.waitMs(key, subject);
   }
 
   forget(key: string): void {
-    this.#paces.delete(key);
+    this.#entries.delete(key);
   }
 }

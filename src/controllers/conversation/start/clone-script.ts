@@ -1,81 +1,39 @@
-import type { ConversationSpec } from '../../../resources/conversation.ts';
+import { PreparationExitCode } from './exit-codes.ts';
+import { cloneUrlOf, type GitHosts, type Repository } from './repository.ts';
+import { projectFolder } from './setup-script.ts';
 import { shellQuote } from './shell-quote.ts';
-import { StartErrorCode, StartFailure } from './start-status.ts';
 import { stepFolder } from './step-command.ts';
 
-/** Provider name → base URL, for example `{ github: 'https://github.com' }`. The first one is taken where a conversation names none. */
-export type GitHosts = Readonly<Record<string, string>>;
-
-export type Repository = NonNullable<ConversationSpec['repository']>;
-
-export interface CloneWish {
+export interface CloneScriptOptions {
   readonly repository: Repository;
   readonly hosts: GitHosts;
-  /** Where the gateway passes on what the owner's credential opens; the ticket for it is in the file `ticketFile`. */
+  /** URL of the repository at the gateway, which adds the credential of the owner. The file `ticketFile` holds the ticket for the gateway. */
   readonly gatewayUrl?: string | undefined;
-  /** Beyond it the clone is given up. */
+  /** Maximum size of the clone. */
   readonly maxMebibytes: number;
 }
 
-/** A user in a base URL is the gateway's to show, not the sandbox's to know. */
-function withoutUser(base: string): string {
-  const url = new URL(base);
-  if (url.username === '' && url.password === '') return base;
-  url.username = '';
-  url.password = '';
-  return url.href;
-}
-
-/** The name of the host that a repository is on. */
-export const providerOf = (repository: Repository, hosts: GitHosts): string | undefined => repository.provider ?? Object.keys(hosts)[0];
-
-export function cloneUrlOf(repository: Repository, hosts: GitHosts): string {
-  const provider = providerOf(repository, hosts);
-  const base = provider === undefined || !Object.hasOwn(hosts, provider) ? undefined : hosts[provider];
-  if (base === undefined) {
-    throw new StartFailure(StartErrorCode.providerNotConfigured, `The git provider ${provider ?? ''} is not configured.`);
-  }
-  return `${withoutUser(base).replace(/\/+$/, '')}/${repository.name}.git`;
-}
-
-/** The folder of the working tree, below the agent's working directory. */
-export const projectFolder = 'project';
-
-/** Read and removed by the clone as the first thing that it does. */
+/** File with the ticket for the gateway. The clone reads and removes the file first. */
 export const ticketFile = `${stepFolder('clone')}/ticket`;
 
-/** Exit codes of the scripts below that mean something. The repository's own scripts can't have them. */
-export const preparation = {
-  branchNotFound: 242,
-  cloneFailed: 243,
-  accessDenied: 244,
-  tooLarge: 245,
-  gitMissing: 246,
-  volumeFull: 247,
-  leadsOut: 248,
-} as const;
-const firstOwnCode = 240;
+/** Messages of git for an answer 403, for 401 without a prompt for a password, and for 404. */
+const accessError = "returned error: 40[13]|Authentication failed|could not read (Username|Password)|' not found$";
 
-/** Leaves a folder for a conversation without a repository, and prints its absolute path. */
-export const workspaceScript = ['set -eu', 'umask 022', `mkdir -p ${projectFolder}`, `cd ${projectFolder}`, 'pwd'].join('\n');
-
-/** What git says of an answer 403, 401 without a way to ask for a password, and 404. */
-const noAccess = "returned error: 40[13]|Authentication failed|could not read (Username|Password)|' not found$";
-
-/** … of a host or gateway that begins anew, has too much to do or can't be found for a moment, and of a connection that broke. */
-const mayPass =
+/** Messages of git for a host or gateway that restarts, is overloaded or can not be resolved, and for a broken connection. */
+const transientError =
   'Could not resolve host|Failed to connect|Connection (refused|reset)|[Tt]imed out|[Tt]imeout|Empty reply|(Recv|Send) failure|' +
   'returned error: (429|5[0-9][0-9])|transfer closed|SSL_ERROR_SYSCALL|GnuTLS recv error|' +
   'RPC failed|early EOF|hung up unexpectedly|unexpected disconnect';
-/** Of that it is tried again, after 1 s at first, and each time after twice as long. */
-const mostRetries = 4;
-const full = 'No space left|[Dd]isk quota';
+/** Maximum retries after a transient error. The first delay is 1 s, and each delay is twice the previous one. */
+const maxRetries = 4;
+/** Messages of a full volume. */
+const volumeFullError = 'No space left|[Dd]isk quota';
 
 /**
- * A script that leaves the repository checked out in `project`. Run again it finds its work done; killed half-way it leaves no half
- * tree there, because the tree comes by one rename, and what was fetched completely is not fetched again.
+ * Returns a script that checks the repository out in `project`. A repeated script finds the work done. A script that was killed leaves no
+ * partial tree, because one rename puts the tree in place; a complete fetch is not repeated.
  */
-export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: CloneWish): string {
+export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: CloneScriptOptions): string {
   const address = cloneUrlOf(repository, hosts);
   const { branch } = repository;
   return [
@@ -84,16 +42,16 @@ export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: Clo
     `url=${shellQuote(address)} branch=${shellQuote(branch ?? '')} gateway=${shellQuote(gatewayUrl ?? '')} half=.agent/clone ticket=`,
     `if [ -f ${ticketFile} ]; then ticket=$(cat ${ticketFile}); rm -f ${ticketFile}; fi`,
     `if [ -e ${projectFolder}/.git ]; then exit 0; fi`,
-    `command -v git >/dev/null || exit ${preparation.gitMissing}`,
-    // No question may wait for an answer, and nothing of the workspace may change what git does.
+    `command -v git >/dev/null || exit ${PreparationExitCode.gitMissing}`,
+    // Git must not prompt, and no file of the workspace may configure git.
     'export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 GIT_ASKPASS=true GIT_LFS_SKIP_SMUDGE=1',
     `export GIT_ALLOW_PROTOCOL=${shellQuote(address.split(':', 1)[0] ?? '')}`,
     `trap 'code=$?; [ "$code" -eq 0 ] || rm -rf "$half"; rm -f .agent/refs .agent/said .agent/refused .agent/code; exit "$code"' EXIT`,
     `trap 'exit 143' TERM`,
-    // The last words are in the log of the step as soon as it has been read.
-    `fail() { sleep 0.3; ! cat .agent/said ${stepFolder('clone')}/log.* 2>/dev/null | grep -qE ${shellQuote(full)} || exit ${preparation.volumeFull}; exit "$1"; }`,
+    // The log of the step has the last output of git after a moment.
+    `fail() { sleep 0.3; ! cat .agent/said ${stepFolder('clone')}/log.* 2>/dev/null | grep -qE ${shellQuote(volumeFullError)} || exit ${PreparationExitCode.volumeFull}; exit "$1"; }`,
     'tries=0',
-    `may_pass() { [ "$tries" -lt ${mostRetries} ] && grep -qE ${shellQuote(mayPass)} .agent/said && ! grep -qE ${shellQuote(full)} .agent/said; }`,
+    `may_pass() { [ "$tries" -lt ${maxRetries} ] && grep -qE ${shellQuote(transientError)} .agent/said && ! grep -qE ${shellQuote(volumeFullError)} .agent/said; }`,
     'later() { echo "Trying again in $((1 << tries)) s."; sleep $((1 << tries)); tries=$((tries + 1)); }',
     'refs() {',
     '  echo 0 >.agent/code',
@@ -106,7 +64,7 @@ export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: Clo
     '  if [ -z "$ticket" ]; then refs; return; fi',
     '  use_gateway; refs',
     `  if [ "$code" -ne 0 ] && ! grep -q 'returned error: 403' .agent/said; then`,
-    // Not needed, or not there: what everybody may read does not depend on the gateway.
+    // A public repository does not depend on the gateway, which may lack a credential or be down.
     `    mv .agent/said .agent/refused; use_host; refs`,
     `    if [ "$code" -ne 0 ] && ! grep -q "' not found$" .agent/refused; then mv .agent/refused .agent/said; fi`,
     '  fi',
@@ -115,18 +73,18 @@ export function cloneScript({ repository, hosts, gatewayUrl, maxMebibytes }: Clo
     'while [ "$code" -ne 0 ] && may_pass; do cat .agent/said; later; ask; done',
     'if [ "$code" -ne 0 ]; then',
     '  cat .agent/said',
-    `  ! grep -qE ${shellQuote(noAccess)} .agent/said || exit ${preparation.accessDenied}`,
-    `  fail ${preparation.cloneFailed}`,
+    `  ! grep -qE ${shellQuote(accessError)} .agent/said || exit ${PreparationExitCode.accessDenied}`,
+    `  fail ${PreparationExitCode.cloneFailed}`,
     'fi',
     'if [ -n "$branch" ]; then',
-    '  cut -f 2 .agent/refs | grep -Fqx -e "refs/heads/$branch" -e "refs/tags/$branch" || ' + `exit ${preparation.branchNotFound}`,
+    '  cut -f 2 .agent/refs | grep -Fqx -e "refs/heads/$branch" -e "refs/tags/$branch" || ' + `exit ${PreparationExitCode.branchNotFound}`,
     'fi',
     ...fetchAndCheckOut(maxMebibytes),
     ...putInPlace,
   ].join('\n');
 }
 
-/** Git takes these before all its files, and they are in no argument and in no file. They stand behind what the sandbox's own are. */
+/** Configures git by environment variables, which override files and appear in no argument. Settings of the sandbox come first. */
 const throughGateway = [
   'version=$(git version); version=${version#git version }; minor=${version#*.}',
   'if [ -n "$ticket" ] && [ "${version%%.*}" -lt 3 ] && [ "${minor%%.*}" -lt 31 ]; then',
@@ -145,7 +103,7 @@ const throughGateway = [
 ];
 
 const fetchAndCheckOut = (maxMebibytes: number): readonly string[] => [
-  // Watched by its size: a repository can be far larger than it looks, and so can its tree.
+  // A watch limits the size on disk, because neither the size of a repository nor that of its tree is known before.
   `fits() { used=$(du -sk "$half" 2>/dev/null | cut -f 1); [ "\${used:-0}" -le ${maxMebibytes * 1024} ]; }`,
   'watched() {',
   '  code=0',
@@ -153,7 +111,7 @@ const fetchAndCheckOut = (maxMebibytes: number): readonly string[] => [
   '  { while sleep 0.5; do fits || { : >"$half.large"; kill "$git"; exit; }; done; } >/dev/null 2>&1 & watch=$!',
   '  wait "$git" || code=$?',
   '  kill "$watch" 2>/dev/null || :',
-  `  if [ -e "$half.large" ] || ! fits; then rm -f "$half.large"; exit ${preparation.tooLarge}; fi`,
+  `  if [ -e "$half.large" ] || ! fits; then rm -f "$half.large"; exit ${PreparationExitCode.tooLarge}; fi`,
   '}',
   'rm -f "$half.large"',
   'if [ "$(cat "$half/fetched" 2>/dev/null)" = "$url $branch" ] && [ -d "$half/tree/.git" ]; then',
@@ -164,64 +122,25 @@ const fetchAndCheckOut = (maxMebibytes: number): readonly string[] => [
   '    rm -rf "$half"; mkdir -p "$half"',
   '    watched git clone "$@" -- "$url" "$half/tree"',
   '    if [ "$code" -eq 0 ]; then break; fi',
-  // What it has said last, as soon as that has been read.
+  // The log of the step has the last output of git after a moment.
   `    sleep 0.3; cat ${stepFolder('clone')}/log.* 2>/dev/null | tail -c 1000 >.agent/said`,
-  `    may_pass || fail ${preparation.cloneFailed}`,
+  `    may_pass || fail ${PreparationExitCode.cloneFailed}`,
   '    later',
   '  done',
   '  printf %s "$url $branch" >"$half/fetched.new"; mv "$half/fetched.new" "$half/fetched"',
   'fi',
   'if git -C "$half/tree" rev-parse --quiet --verify "HEAD^{commit}" >/dev/null; then',
   '  watched git -C "$half/tree" checkout --force --progress HEAD --',
-  `  [ "$code" -eq 0 ] || fail ${preparation.cloneFailed}`,
+  `  [ "$code" -eq 0 ] || fail ${PreparationExitCode.cloneFailed}`,
   'elif [ -s .agent/refs ]; then echo "The branch that HEAD names does not exist. Nothing is checked out."',
   'else echo "The repository has no commits yet."; fi',
 ];
 
-/** One rename, or nothing: it fails where a folder with something in it is there already. What an agent has put there stays. */
+/** Puts the tree in place by one rename. The rename fails for a folder that is not empty; files that an agent has put there stay. */
 const putInPlace = [
   `if ! mv -T "$half/tree" ${projectFolder} 2>/dev/null && ! [ -e ${projectFolder}/.git ]; then`,
-  // The folder .git comes last, and by a rename: it is what says that all is there.
+  // The folder .git comes last and by a rename, because .git marks a complete tree.
   `  mv -T "$half/tree/.git" "$half/git"; cp -an "$half/tree/." ${projectFolder}/; mv -T "$half/git" ${projectFolder}/.git`,
   'fi',
   'rm -rf "$half"',
 ];
-
-/** What stands in `.git/hooks/pre-commit`. By its second line it is known as ours. */
-const preCommitHook = `#!/bin/sh
-# Installed by conversation-operator: runs .openhands/pre-commit.sh.
-own=$(dirname "$0")/pre-commit.local
-if [ -x "$own" ]; then "$own" "$@" || exit $?; fi
-if [ -f .openhands/pre-commit.sh ]; then exec timeout -k 5 600 bash .openhands/pre-commit.sh </dev/null; fi
-`;
-
-/**
- * Runs the repository's own set-up script, once per clone, and installs its git hook; exits with the script's code. What leads out of
- * the repository is not run.
- */
-export const setupScript = [
-  'set -u',
-  `cd ${projectFolder} || exit 1`,
-  'done=../.agent/setup-done',
-  `inside() { case $(readlink -f "$1") in "$(pwd -P)"/*) ;; *) echo "$1 leads out of the repository."; exit ${preparation.leadsOut} ;; esac; }`,
-  'if [ -f .openhands/setup.sh ] && ! [ -e "$done" ]; then',
-  '  inside .openhands/setup.sh',
-  '  mkdir -p ../.agent',
-  '  code=0; bash .openhands/setup.sh </dev/null || code=$?',
-  '  if [ "$code" -ne 0 ]; then',
-  '    echo "It ended with exit code $code."',
-  `    [ "$code" -lt ${firstOwnCode} ] || code=1`,
-  '    exit "$code"',
-  '  fi',
-  '  : >"$done"',
-  'fi',
-  'if [ -f .openhands/pre-commit.sh ] && [ -d .git ]; then',
-  '  inside .openhands/pre-commit.sh',
-  '  hook=.git/hooks/pre-commit',
-  '  mkdir -p .git/hooks',
-  '  if [ -e "$hook" ] && ! grep -q "^# Installed by conversation-operator" "$hook"; then mv -f "$hook" "$hook.local"; fi',
-  `  printf %s ${shellQuote(preCommitHook)} >"$hook.new" && chmod 755 "$hook.new" && mv -f "$hook.new" "$hook" || exit 1`,
-  'fi',
-  // An agent could not even keep its conversation.
-  `set -- $(df -Pk . | tail -n 1); [ "\${4:-1024}" -ge 1024 ] 2>/dev/null || exit ${preparation.volumeFull}`,
-].join('\n');

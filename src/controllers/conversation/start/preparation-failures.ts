@@ -1,12 +1,13 @@
-import type { PreparationLimits } from './preparation.ts';
-import { preparation, type Repository } from './clone-script.ts';
-import { StartErrorCode, StartFailure } from './start-status.ts';
-import { stepTimedOut, type StepReport } from './step-command.ts';
 import { lastWords } from '../../readable-output.ts';
+import { PreparationExitCode } from './exit-codes.ts';
+import type { PreparationLimits } from './preparation.ts';
+import type { Repository } from './repository.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { stepTimedOut, type StepReport } from './step-command.ts';
 
 const volumeFull = (): StartFailure => new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
 
-/** Why a clone can come to nothing more; undefined when it is done, or on its way. */
+/** Returns the reason why a clone has failed for good; undefined while the clone runs, and after success. */
 export function cloneFailure(
   { state, exitCode, output }: StepReport,
   { name, branch = '' }: Repository,
@@ -18,39 +19,39 @@ export function cloneFailure(
   switch (exitCode) {
     case stepTimedOut:
       return unavailable(`The repository could not be cloned within ${cloneTimeoutSeconds} s.`);
-    case preparation.branchNotFound:
+    case PreparationExitCode.branchNotFound:
       return new StartFailure(StartErrorCode.branchNotFound, `The repository ${name} has no branch ${branch}.`);
-    case preparation.accessDenied:
+    case PreparationExitCode.accessDenied:
       return new StartFailure(
         StartErrorCode.repositoryAccessDenied,
-        `The repository ${name} does not exist, or its owner's credential, if there is one, does not open it.`,
+        `The repository ${name} does not exist, or the credential of its owner, if there is one, gives no access.`,
       );
-    case preparation.tooLarge:
+    case PreparationExitCode.tooLarge:
       return new StartFailure(StartErrorCode.repositoryTooLarge, `The repository ${name} takes more than ${maxRepositoryMebibytes} MiB.`);
-    case preparation.gitMissing:
-      return new StartFailure(StartErrorCode.workspaceUnusable, "The sandbox's image has no git.");
-    case preparation.volumeFull:
+    case PreparationExitCode.gitMissing:
+      return new StartFailure(StartErrorCode.workspaceUnusable, 'The image of the sandbox has no git.');
+    case PreparationExitCode.volumeFull:
       return volumeFull();
     default:
       return unavailable(`The repository ${name} could not be cloned: ${lastWords(output)}`);
   }
 }
 
-/** The same of the set-up script. */
+/** Returns the reason why the set-up has failed for good; undefined while the set-up runs, and after success. */
 export function setupFailure(
   { state, exitCode, output }: StepReport,
   { setupTimeoutSeconds }: PreparationLimits,
 ): StartFailure | undefined {
   const failed = (text: string) => new StartFailure(StartErrorCode.setupFailed, `The set-up script .openhands/setup.sh ${text}`);
-  if (state === 'exhausted') return failed('was killed three times, or has killed what runs it.');
+  if (state === 'exhausted') return failed('was killed three times, or has killed the process that runs it.');
   if (state !== 'done' || exitCode === 0) return undefined;
   switch (exitCode) {
     case stepTimedOut:
       return failed(`did not end within ${setupTimeoutSeconds} s.`);
-    case preparation.volumeFull:
+    case PreparationExitCode.volumeFull:
       return volumeFull();
-    case preparation.leadsOut:
-      return new StartFailure(StartErrorCode.setupFailed, `The repository's own scripts can't be used: ${lastWords(output)}`);
+    case PreparationExitCode.leadsOut:
+      return new StartFailure(StartErrorCode.setupFailed, `The scripts of the repository can not be used: ${lastWords(output)}`);
     default:
       return failed(`ended with exit code ${exitCode}: ${lastWords(output)}`);
   }

@@ -1,76 +1,55 @@
-import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type { AgentClient, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import type { Conversation } from '../../../resources/conversation.ts';
-import { conversationIdOf } from '../../../resources/ids.ts';
-import type { AgentConfigurations } from '../agent-configuration.ts';
-import { cloneFailure, setupFailure } from './preparation-failures.ts';
-import { cloneScript, cloneUrlOf, projectFolder, setupScript, ticketFile, workspaceScript, type GitHosts } from './clone-script.ts';
-import { StartErrorCode, StartFailure } from './start-status.ts';
-import { lookCommand, reportOf, startCommand, type Step, type StepReport } from './step-command.ts';
 import { lastWords } from '../../readable-output.ts';
+import { withoutGateway, type CloneAccess } from './clone-access.ts';
+import { cloneScript, ticketFile } from './clone-script.ts';
+import { cloneFailure, setupFailure } from './preparation-failures.ts';
+import { cloneUrlOf, type GitHosts } from './repository.ts';
+import { projectFolder, setupScript, workspaceScript } from './setup-script.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { reportCommand, reportOf, startCommand, type SandboxStep, type StepReport } from './step-command.ts';
 
 export interface PreparationLimits {
-  /** How long a clone may take, in seconds. */
+  /** Maximum time of a clone, in seconds. */
   readonly cloneTimeoutSeconds: number;
-  /** How long the repository's set-up script may take, in seconds. */
+  /** Maximum time of the repository's set-up script, in seconds. */
   readonly setupTimeoutSeconds: number;
-  /** What a clone may take on the volume, in MiB. */
+  /** Maximum size of a clone on the volume, in MiB. */
   readonly maxRepositoryMebibytes: number;
 }
 
-export interface PipelineOptions extends PreparationLimits {
+export interface PreparationOptions extends PreparationLimits {
   readonly agent: AgentClient;
   readonly gitHosts: GitHosts;
-  readonly configurations: AgentConfigurations;
 }
 
-/** How a sandbox gets at what its owner's credential opens. */
-export interface CloneAccess {
-  /** Of this one repository, at the gateway. */
-  readonly gatewayUrl: string;
-  readonly ticket: string;
-}
-
-/** A step as it is. */
-export interface Preparation {
+/** Report of a step in the sandbox. */
+export interface PreparationStep {
   readonly report: StepReport;
-  /** Why nothing more can come of it. */
+  /** Reason why the step has failed for good. */
   readonly failure: StartFailure | undefined;
-  /** Of the working tree in the sandbox: absolute. */
+  /** Absolute path of the working tree in the sandbox. */
   readonly workingDir: string;
 }
 
-/** How long the first call waits: most steps are over by then, and need no second one. */
+/** Time that the first call waits for a step. Few steps need a second call. */
 const firstWaitSeconds = 3;
-/** A worker is held meanwhile. */
+/** Time that a later call waits for a step and holds a worker. */
 const laterWaitSeconds = 1;
 const callTimeoutSeconds = 20;
 
 const workingDirOf = ({ folder }: StepReport): string => `${folder.replace(/\/$/, '')}/${projectFolder}`;
 
-/** Where the gateway is, is nobody's business. */
-function withoutGateway(output: string, gatewayUrl: string, url: string): string {
-  const { hostname, host } = new URL(gatewayUrl);
-  const shown = output.replaceAll(gatewayUrl, url);
-  return hostname === new URL(url).hostname ? shown : shown.replaceAll(host, 'the gateway').replaceAll(hostname, 'the gateway');
-}
+/** Runs the steps of a start inside the sandbox. A step that is done is not run again, so each call can be repeated. */
+export class Preparation {
+  readonly #options: PreparationOptions;
 
-const noModel = (template: string): string => `The agent needs a model: name one in the request, or in the sandbox template ${template}.`;
-
-/** The steps of a start inside the sandbox. Each looks whether it is done already, so each can be taken again. */
-export class StartPipeline {
-  readonly #options: PipelineOptions;
-
-  constructor(options: PipelineOptions) {
+  constructor(options: PreparationOptions) {
     this.#options = options;
   }
 
-  get limits(): PreparationLimits {
-    return this.#options;
-  }
-
-  /** For a conversation without a repository. Returns the absolute path of the folder that it works in. */
+  /** Creates the folder of a conversation without a repository. Returns the absolute path of the folder. */
   async prepareWorkspace(endpoint: AgentEndpoint, signal: AbortSignal): Promise<string> {
     const { agent } = this.#options;
     const result = await agent.execute(endpoint, { command: workspaceScript, timeoutSeconds: callTimeoutSeconds }, { signal });
@@ -79,85 +58,44 @@ export class StartPipeline {
     throw new StartFailure(StartErrorCode.workspaceUnusable, `The workspace could not be prepared: ${lastWords(result.stderr)}`);
   }
 
-  /** Clones and checks out. `begun`: it was running when it was looked at last. */
+  /** Clones the repository and checks out. `isRunning`: the last report says that the step is running. */
   async clone(
     { spec: { repository }, metadata: { uid } }: CachedConversation,
     endpoint: AgentEndpoint,
-    { begun, access, signal }: { readonly begun: boolean; readonly access: () => CloneAccess | undefined; readonly signal: AbortSignal },
-  ): Promise<Preparation> {
+    { isRunning, access, signal }: { readonly isRunning: boolean; readonly access: CloneAccess | undefined; readonly signal: AbortSignal },
+  ): Promise<PreparationStep> {
     const { agent, gitHosts: hosts, cloneTimeoutSeconds: timeoutSeconds, maxRepositoryMebibytes: maxMebibytes } = this.#options;
     if (repository === undefined) throw new Error('there is no repository to clone');
-    // Throws for a provider that is not there, before anything is asked of the sandbox.
     const url = cloneUrlOf(repository, hosts);
-    const name = 'clone';
-    const known = access();
-    const open = begun ? undefined : known;
+    const step = { name: 'clone', id: uid };
     let report =
-      begun || open !== undefined
-        ? await this.#ask(endpoint, lookCommand({ name, id: uid }, begun ? laterWaitSeconds : 0), signal)
+      isRunning || access !== undefined
+        ? await this.#ask(endpoint, reportCommand(step, isRunning ? laterWaitSeconds : 0), signal)
         : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost') {
-      const { gatewayUrl, ticket } = known ?? {};
-      // In no command: those are kept on the volume, and stand in process lists.
-      if (ticket !== undefined && report !== undefined)
-        await agent.writeFile(endpoint, `${report.folder}/${ticketFile}`, ticket, { signal });
-      const script = cloneScript({ repository, hosts, gatewayUrl: report === undefined ? undefined : gatewayUrl, maxMebibytes });
-      report = await this.#begin(endpoint, { name, id: uid, script, timeoutSeconds }, signal);
+      // The ticket is in a file and in no command, because the volume and process lists show commands.
+      if (access !== undefined && report !== undefined)
+        await agent.writeFile(endpoint, `${report.folder}/${ticketFile}`, access.ticket, { signal });
+      const script = cloneScript({ repository, hosts, gatewayUrl: report === undefined ? undefined : access?.gatewayUrl, maxMebibytes });
+      report = await this.#begin(endpoint, { ...step, script, timeoutSeconds }, signal);
     }
-    if (known !== undefined) report = { ...report, output: withoutGateway(report.output, known.gatewayUrl, url) };
+    if (access !== undefined) report = { ...report, output: withoutGateway(report.output, access.gatewayUrl, url) };
     return { report, failure: cloneFailure(report, repository, this.#options), workingDir: workingDirOf(report) };
   }
 
-  /** Runs the repository's set-up script and installs its git hook, where it has them. */
+  /** Runs the set-up script of the repository and installs its git hook. */
   async setUp(
     { metadata: { uid } }: CachedConversation,
     endpoint: AgentEndpoint,
-    begun: boolean,
-    signal: AbortSignal,
-  ): Promise<Preparation> {
+    { isRunning, signal }: { readonly isRunning: boolean; readonly signal: AbortSignal },
+  ): Promise<PreparationStep> {
     const step = { name: 'setup', id: uid, script: setupScript, timeoutSeconds: this.#options.setupTimeoutSeconds };
-    let report = begun ? await this.#ask(endpoint, lookCommand(step, laterWaitSeconds), signal) : undefined;
+    let report = isRunning ? await this.#ask(endpoint, reportCommand(step, laterWaitSeconds), signal) : undefined;
     if (report === undefined || report.state === 'none' || report.state === 'lost') report = await this.#begin(endpoint, step, signal);
     return { report, failure: setupFailure(report, this.#options), workingDir: workingDirOf(report) };
   }
 
-  /** Makes the agent accept the conversation under our id, with its first message: exactly once, however often this is called. */
-  async createConversation(
-    conversation: Conversation,
-    endpoint: AgentEndpoint,
-    workingDir: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
-    const { agent, configurations } = this.#options;
-    const { spec } = conversation;
-    try {
-      const hookConfig = await agent.hookConfig(endpoint, workingDir, { signal });
-      return await agent.createConversation(
-        endpoint,
-        {
-          id: conversationIdOf(conversation),
-          uid: conversation.metadata.uid,
-          workingDir,
-          message: spec.initialMessage,
-          ...(await configurations.of(conversation)),
-          systemMessageSuffix: spec.agent?.systemMessageSuffix,
-          hookConfig,
-        },
-        { signal },
-      );
-    } catch (error) {
-      if (error instanceof AgentError && error.code === 'unconfigured') {
-        throw new StartFailure(StartErrorCode.modelNotConfigured, noModel(spec.templateName), { cause: error });
-      }
-      // Refused once, refused always. Everything else may pass.
-      if (error instanceof AgentError && error.code === 'refused') {
-        throw new StartFailure(StartErrorCode.agentRefused, `The agent refused the conversation: ${error.message}`, { cause: error });
-      }
-      throw error;
-    }
-  }
-
-  #begin(endpoint: AgentEndpoint, step: Step, signal: AbortSignal): Promise<StepReport> {
+  #begin(endpoint: AgentEndpoint, step: SandboxStep, signal: AbortSignal): Promise<StepReport> {
     return this.#ask(endpoint, startCommand(step, firstWaitSeconds), signal);
   }
 
@@ -165,8 +103,8 @@ export class StartPipeline {
     const result = await this.#options.agent.execute(endpoint, { command, timeoutSeconds: callTimeoutSeconds }, { signal });
     const report = reportOf(result);
     if (report !== undefined) return report;
-    // The step itself goes on; whoever asks again learns how it ends.
-    if (result.timedOut) throw new AgentError('timeout', 'The sandbox is too busy to say how far the step is.');
+    // The step proceeds, and a later call reports how the step ends.
+    if (result.timedOut) throw new AgentError('timeout', 'The sandbox is too busy to report on the step.');
     throw new StartFailure(StartErrorCode.workspaceUnusable, `The workspace can not be used: ${lastWords(result.stderr)}`);
   }
 }

@@ -1,54 +1,17 @@
-import type { KubeClient } from '@conversation-operator/kube/client';
-import { isAlreadyExists, isNotFound } from '@conversation-operator/kube/errors';
-import type { Store } from '@conversation-operator/kube/store';
-import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import { startStatusOf, type ConversationStatus } from '../../../resources/conversation.ts';
-import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
+import { isAlreadyExists } from '@conversation-operator/kube/errors';
 import { apiVersionOf, isOwnedBy, ownerReferenceTo } from '@conversation-operator/kube/object';
+import type { CachedConversation } from '../../../resources/cached-conversation.ts';
+import { startStatusOf } from '../../../resources/conversation.ts';
+import { conversationIdOf, ownSandboxName } from '../../../resources/ids.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
-import { StartErrorCode, StartFailure } from './start-status.ts';
+import { storedObject } from '../../stored-object.ts';
+import type { SandboxAccess } from '../sandbox-lookup.ts';
 import { storedConversation } from '../stored-conversation.ts';
-
-export interface SandboxAccess {
-  readonly client: KubeClient;
-  readonly store: Store<Sandbox>;
-}
+import { StartErrorCode, StartFailure } from './start-failure.ts';
 
 /**
- * The sandbox of a conversation, unless another of the same name has taken its place. The cache may not have it yet, or still the
- * one before it, so before it counts as gone the API server is asked.
- */
-export async function findSandbox(
-  { client, store }: SandboxAccess,
-  namespace: string,
-  { sandboxName, sandboxUID }: ConversationStatus & { readonly sandboxName: string },
-  signal: AbortSignal,
-): Promise<Sandbox | undefined> {
-  const isIt = ({ metadata: { uid } }: Sandbox) => sandboxUID === undefined || uid === sandboxUID;
-  const cached = store.get(namespace, sandboxName);
-  if (cached !== undefined && isIt(cached)) return cached;
-  const stored = await storedSandbox(client, namespace, sandboxName, signal);
-  return stored !== undefined && isIt(stored) ? stored : undefined;
-}
-
-/** The sandbox of this name as the API server has it. */
-export async function storedSandbox(
-  client: KubeClient,
-  namespace: string,
-  name: string,
-  signal: AbortSignal,
-): Promise<Sandbox | undefined> {
-  try {
-    return await client.get(sandboxes, namespace, name, { signal });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
-
-/**
- * The sandbox that the conversation starts in: the one it names, or its own, created when it isn't there. Undefined: one of
- * the same name, but of an earlier conversation, is on its way out; ask again.
+ * Returns the sandbox for the start: the sandbox that the spec names, or the conversation's own, which is created if absent. Undefined: a
+ * sandbox of an earlier conversation still has the name, so the caller has to try again.
  */
 export async function ensureSandbox(
   access: SandboxAccess,
@@ -87,8 +50,8 @@ async function ensureOwn(access: SandboxAccess, conversation: CachedConversation
 }
 
 /**
- * Whether it is there and has not had its sandbox, as the API server knows it. For one that is gone, and that only the cache still
- * shows, a sandbox would be collected and made again, over and over; one that had its sandbox would begin its start a second time.
+ * Whether the API server has the conversation, and the conversation has not had its sandbox yet. A sandbox for a deleted conversation that
+ * only the cache shows would be collected and created again, over and over; a conversation that had its sandbox would start twice.
  */
 async function stillNeeds({ client }: SandboxAccess, conversation: CachedConversation, signal: AbortSignal): Promise<boolean> {
   const stored = await storedConversation(client, conversation, signal);
@@ -102,20 +65,18 @@ async function join(
   signal: AbortSignal,
 ): Promise<Sandbox | undefined> {
   const { namespace } = conversation.metadata;
-  // Not from the cache: whoever joins the one that is gone tells its agent what the new one should hear.
-  const sandbox = await storedSandbox(access.client, namespace, name, signal);
-  // Somebody else's sandbox is as good as none.
+  // The cache may still show a deleted sandbox, whose agent would receive messages that are meant for a new one.
+  const sandbox = await storedObject(access.client, sandboxes, { metadata: { namespace, name } }, signal);
+  // A sandbox of another owner is reported as absent.
   if (sandbox === undefined || sandbox.metadata.deletionTimestamp !== undefined || sandbox.spec.owner !== conversation.spec.owner) {
     throw new StartFailure(StartErrorCode.sandboxNotFound, `There is no sandbox ${name}.`);
   }
-  // One that was made for a conversation goes with the last that uses it. One that was made by hand stays.
+  // A sandbox that was created for a conversation is deleted with its last conversation. A sandbox without owner references stays.
   const references = sandbox.metadata.ownerReferences ?? [];
-  if (references.length > 0 && !isOwnedBy(sandbox, conversation)) {
-    // One whose start has failed, and that only the cache shows as starting, would keep it when all that use it are gone.
-    if (!(await stillNeeds(access, conversation, signal))) return undefined;
-    const { resourceVersion } = sandbox.metadata;
-    const ownerReferences = [...references, ownerReferenceTo(conversation, { controller: false })];
-    return access.client.mergePatch(sandboxes, namespace, name, { metadata: { resourceVersion, ownerReferences } }, { signal });
-  }
-  return sandbox;
+  if (references.length === 0 || isOwnedBy(sandbox, conversation)) return sandbox;
+  // A conversation whose start has failed, which the cache does not show yet, would keep the sandbox after all others are gone.
+  if (!(await stillNeeds(access, conversation, signal))) return undefined;
+  const { resourceVersion } = sandbox.metadata;
+  const ownerReferences = [...references, ownerReferenceTo(conversation, { controller: false })];
+  return access.client.mergePatch(sandboxes, namespace, name, { metadata: { resourceVersion, ownerReferences } }, { signal });
 }

@@ -4,7 +4,7 @@ import type { Store } from '@conversation-operator/kube/store';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { conversations, startStatusOf } from '../../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
-import { storedSandbox } from './sandbox-creation.ts';
+import { storedObject } from '../../stored-object.ts';
 
 export interface SandboxReleaseOptions {
   readonly client: KubeClient;
@@ -12,9 +12,9 @@ export interface SandboxReleaseOptions {
 }
 
 /**
- * Deletes the sandbox that was made for a conversation whose start has failed; pod, volume and slot follow by garbage collection. It
- * stays as long as another conversation that has joined it has not failed too. What the cache does not show yet is seen to when the
- * watch brings it: each change of the sandbox, and each start that fails, leads here again.
+ * Deletes the sandbox that was created for a conversation whose start has failed; garbage collection deletes pod, volume and slot. The
+ * sandbox stays as long as a conversation that joined the sandbox has not failed. A cache that is behind does no harm: each change of the
+ * sandbox, and each start that fails, calls this function again.
  */
 export async function releaseSandbox(
   { client, stores }: SandboxReleaseOptions,
@@ -34,11 +34,11 @@ export async function releaseSandbox(
     ownerReferences.every((owner) => owner.kind === conversations.kind && hasFailed(owner.uid, owner.name));
   const cached = sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
   if (cached === undefined || !isUnused(cached)) return;
-  // On the version that was read: who joins changes it.
-  const stored = await storedSandbox(client, namespace, cached.metadata.name, signal);
+  const stored = await storedObject(client, sandboxes, cached, signal);
   if (stored === undefined || !isUnused(stored)) return;
   const { name, uid, resourceVersion } = stored.metadata;
   try {
+    // A conversation that joins the sandbox changes its version, so the deletion fails.
     await client.delete(sandboxes, namespace, name, { uid, resourceVersion, signal });
   } catch (error) {
     if (!isNotFound(error)) throw error;

@@ -1,2 +1,2 @@
-/** Single quotes for /bin/sh: nothing inside has a meaning. */
+/** Quotes a text for /bin/sh, so that no character in the text has a special meaning. */
 export const shellQuote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;

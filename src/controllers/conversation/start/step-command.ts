@@ -1,49 +1,49 @@
 import type { AgentCommandResult } from '../../../agent/agent.ts';
 import { shellQuote } from './shell-quote.ts';
 
-/** What runs in a sandbox for longer than one call to its agent should take. */
-export interface Step {
-  /** One word: the folder of its state. Steps of one name run one after the other. */
+/** Command that runs in a sandbox for longer than one call to its agent should take. */
+export interface SandboxStep {
+  /** Name of the folder that holds the state of the step, one word. Steps of one name run one after the other. */
   readonly name: string;
-  /** One word that tells whose step it is: where that of another is done, it is run again. */
+  /** Identity of the step, one word. A step that is done for another identity is run again. */
   readonly id: string;
-  /** For /bin/sh in the agent's working directory. Stands in process lists and on the volume: never with a secret in it. */
+  /** Script for /bin/sh in the agent's working directory. Process lists and the volume show the script, so it must not contain a secret. */
   readonly script: string;
   readonly timeoutSeconds: number;
 }
 
 /**
- * - none: it has never been begun.
- * - lost: it has ended without a word: it was killed, or its container was.
- * - exhausted: and that so often that it is not tried again.
+ * - none: the step has never begun.
+ * - lost: the step has ended without an exit code, because the step or its container was killed.
+ * - exhausted: the step was lost too often to run again.
  */
 export type StepState = 'none' | 'running' | 'lost' | 'exhausted' | 'done';
 
 export interface StepReport {
   readonly state: StepState;
-  /** Of one that is done; 124 when its time was up. */
+  /** Exit code of a step that is done; 124 after its timeout. */
   readonly exitCode: number;
-  /** The agent's working directory, absolute. */
+  /** Absolute path of the agent's working directory. */
   readonly folder: string;
-  /** The last of what it has printed, as it came. */
+  /** Last part of the output, unchanged. */
   readonly output: string;
 }
 
 export const stepTimedOut = 124;
-/** A start that kills its own sandbox is not tried for ever. */
+/** Maximum attempts of a step, because a step may kill its own sandbox. */
 const maxAttempts = 3;
-/** Of output that a report has. */
+/** Maximum size of the output in a report. */
 const maxOutputBytes = 8192;
 
 export const stepFolder = (name: string): string => `.agent/steps/${name}`;
 
-/** Everything that the commands below call; util-linux or busybox has them. */
+/** Programs that the commands below call. Both util-linux and busybox have them. */
 const tools = ['flock', 'setsid', 'timeout', 'mkfifo', 'dd', 'tail'];
 
 /**
- * Runs apart from the agent, in a session of its own, with the lock in descriptor 9: as long as it lives the step is running, whatever
- * becomes of the call that has begun it. What the step prints goes through a pipe into two files that take turns, so that no more than
- * some MiB of it are ever on the volume. `exit.new` has its block before the step can fill the volume.
+ * Script that runs a step apart from the agent, in a session of its own, with the lock in descriptor 9: the step is running as long as the
+ * script lives, whatever becomes of the call that began the step. The output passes through a pipe into two files in turn, so that the
+ * volume holds no more than some MiB of output. `exit.new` has its block before the step can fill the volume.
  */
 const runner = `d=$1 limit=$2 id=$3
 mkfifo "$d/pipe" || exit
@@ -67,8 +67,8 @@ rm -f "$d/pipe"
 printf '%3d\\n' "$code" 1<>"$d/exit.new"
 mv -f "$d/exit.new" "$d/exit"`;
 
-/** `seconds`: how long it waits for the step to end. */
-const look = (seconds: number): readonly string[] => [
+/** Lines that report on a step, after a wait of `seconds` for its end. */
+const reportLines = (seconds: number): readonly string[] => [
   'i=0',
   `while [ "$i" -lt ${seconds * 5} ] && ! flock -n -s "$d/lock" true; do i=$((i + 1)); sleep 0.2; done`,
   `mine() { [ "$(cat "$d/id" 2>/dev/null)" = "$id" ]; }`,
@@ -80,7 +80,7 @@ const look = (seconds: number): readonly string[] => [
   `if mine; then cat "$d/log.0" "$d/log.1" 2>/dev/null | tail -c ${maxOutputBytes}; fi`,
 ];
 
-const begin = ({ name, id }: Pick<Step, 'name' | 'id'>): readonly string[] => [
+const prologue = ({ name, id }: Pick<SandboxStep, 'name' | 'id'>): readonly string[] => [
   'umask 077',
   `d=${shellQuote(stepFolder(name))} id=${shellQuote(id)}`,
   `for tool in ${tools.join(' ')}; do`,
@@ -89,19 +89,19 @@ const begin = ({ name, id }: Pick<Step, 'name' | 'id'>): readonly string[] => [
   'mkdir -p "$d" && : >>"$d/lock" || exit 1',
 ];
 
-/** Says how far the step is. Changes nothing. */
-export const lookCommand = (step: Pick<Step, 'name' | 'id'>, waitSeconds: number): string =>
-  [...begin(step), ...look(waitSeconds)].join('\n');
+/** Returns a command that reports on the step and changes nothing. */
+export const reportCommand = (step: Pick<SandboxStep, 'name' | 'id'>, waitSeconds: number): string =>
+  [...prologue(step), ...reportLines(waitSeconds)].join('\n');
 
 /**
- * Begins the step unless it runs or is done, and says how far it is. However often this is called, by however many at once, the step
- * runs once at a time, and not again once it has come to an end.
+ * Returns a command that begins the step unless the step is running or done, and reports on the step. Concurrent and repeated commands
+ * run the step once at a time, and never again after its end.
  */
-export const startCommand = (step: Step, waitSeconds: number): string =>
+export const startCommand = (step: SandboxStep, waitSeconds: number): string =>
   [
-    ...begin(step),
+    ...prologue(step),
     '(',
-    // Whoever only looks holds it too, for a moment and with others; what runs holds it alone.
+    // A report holds the lock too, shared and for a moment; a running step holds the lock exclusively.
     '  until flock -n 9; do flock -n -s 9 || exit 0; done',
     '  if [ "$(cat "$d/id" 2>/dev/null)" = "$id" ]; then [ ! -s "$d/exit" ] || exit 0; else : >"$d/attempts"; fi',
     `  [ "$(wc -c <"$d/attempts")" -lt ${maxAttempts} ] || exit 0`,
@@ -110,13 +110,13 @@ export const startCommand = (step: Step, waitSeconds: number): string =>
     `  printf '%s' "$id" >"$d/id" && printf '   \\n' >"$d/exit.new" || exit 0`,
     `  setsid sh -c ${shellQuote(runner)} step "$PWD/$d" ${step.timeoutSeconds} "$id" ${shellQuote(step.script)} </dev/null >/dev/null 2>&1 &`,
     ') 9>>"$d/lock"',
-    ...look(waitSeconds),
+    ...reportLines(waitSeconds),
   ].join('\n');
 
 const states: ReadonlySet<string> = new Set<StepState>(['none', 'running', 'lost', 'exhausted', 'done']);
 const isState = (word: string): word is StepState => states.has(word);
 
-/** Undefined for what none of the commands above has said. */
+/** Returns the report in the output of a command; undefined for other output. */
 export function reportOf({ exitCode, stdout }: Pick<AgentCommandResult, 'exitCode' | 'stdout'>): StepReport | undefined {
   const [, state = '', code, folder = '', output = ''] = /^step (\w+) (\d+) (\/[^\n]*)\n([^]*)$/.exec(stdout) ?? [];
   return exitCode === 0 && isState(state) ? { state, exitCode: Number(code), folder, output } : undefined;

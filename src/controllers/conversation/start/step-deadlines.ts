@@ -1,11 +1,13 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Store } from '@conversation-operator/kube/store';
+import { startStatusOf, type ConversationStatus } from '../../../resources/conversation.ts';
 import { durationMs, type SandboxTemplate } from '../../../resources/sandbox-template.ts';
 import { SandboxReason, viewOfSandbox } from '../../../resources/sandbox.ts';
 import { ElapsedTimes } from '../../elapsed-times.ts';
 import type { PreparationLimits } from './preparation.ts';
-import type { Scope } from '../scope.ts';
-import { StartErrorCode, StartFailure, withDeadline } from './start-status.ts';
+import type { StartScope } from './stage.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { withDeadline } from './start-status.ts';
 
 export interface StepDeadlinesOptions {
   readonly stores: { readonly templates: Pick<Store<SandboxTemplate>, 'get'> };
@@ -13,14 +15,16 @@ export interface StepDeadlinesOptions {
   readonly limits: Pick<PreparationLimits, 'cloneTimeoutSeconds' | 'setupTimeoutSeconds'>;
 }
 
-/** Beyond what the commands of a step may take themselves: how long its agent may be out of reach. */
-export const slackMs = 60_000;
-/** Until the sandbox of an earlier conversation of the same id has gone. */
-const workingMs = 60_000;
-/** For the agent of a sandbox that is there, to answer again: longer than its container's probes take to replace it. */
-const silentMs = 120_000;
+type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
 
-/** Ends a start whose present step has taken too long. No clock that jumps ends one (see `ElapsedTimes`). */
+/** Grace beyond the step's own timeout while the agent is unreachable. */
+export const graceMs = 60_000;
+/** Maximum wait for the deletion of the sandbox of an earlier conversation with the same ID. */
+const maxWorkingMs = 60_000;
+/** Maximum wait for an agent to answer again: longer than the probes of its container take to replace the container. */
+const maxUnresponsiveMs = 120_000;
+
+/** Ends a start whose current step has taken too long. A clock that jumps ends no start (see `ElapsedTimes`). */
 export class StepDeadlines {
   readonly #options: StepDeadlinesOptions;
   readonly #elapsed: ElapsedTimes;
@@ -30,8 +34,8 @@ export class StepDeadlines {
     this.#elapsed = new ElapsedTimes(options);
   }
 
-  /** Milliseconds until the step's time is up; undefined when it has no deadline. */
-  leftMs(scope: Scope): number | undefined {
+  /** Milliseconds until the deadline of the step; undefined for a step without a deadline. */
+  leftMs(scope: DeadlineScope): number | undefined {
     const allowedMs = this.#allowedMs(scope);
     const { deadline } = scope.status.start ?? {};
     return deadline === undefined || allowedMs === undefined
@@ -39,46 +43,52 @@ export class StepDeadlines {
       : Math.max(0, allowedMs - this.#elapsedMs(scope, deadline, allowedMs)) + 1;
   }
 
-  /** Gives the step its deadline, or throws when that has passed. */
-  check(scope: Scope): void {
+  /** Returns the status with a deadline for the step. Throws `StartFailure` when the deadline has passed. */
+  check(scope: DeadlineScope): ConversationStatus {
+    const { status } = scope;
+    const startStatus = startStatusOf(scope);
     const allowedMs = this.#allowedMs(scope);
-    if (allowedMs === undefined) return;
-    const { deadline, errorCode, error } = scope.status.start ?? {};
+    if (allowedMs === undefined) return status;
+    const { deadline, errorCode, error } = status.start ?? {};
     if (deadline === undefined) {
-      const stored = new Date(this.#options.clock.now() + allowedMs).toISOString();
-      scope.status = withDeadline(scope.status, stored);
-      // From here on this process counts.
-      this.#elapsedMs(scope, stored, allowedMs);
-    } else if (this.#elapsedMs(scope, deadline, allowedMs) > allowedMs) {
-      if (scope.startStatus === 'WORKING') {
-        if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
-        throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation of this id is still in use.');
-      }
-      throw new StartFailure(
-        StartErrorCode.stepDeadlineExceeded,
-        `The step ${scope.startStatus} did not end within ${allowedMs / 1000} s.`,
-      );
+      const next = new Date(this.#options.clock.now() + allowedMs).toISOString();
+      // The first call for a deadline starts the count of this process.
+      this.#elapsedMs(scope, next, allowedMs);
+      return withDeadline(status, next);
     }
+    if (this.#elapsedMs(scope, deadline, allowedMs) <= allowedMs) return status;
+    if (startStatus !== 'WORKING')
+      throw new StartFailure(StartErrorCode.stepDeadlineExceeded, `The step ${startStatus} did not end within ${allowedMs / 1000} s.`);
+    if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
+    throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation with this ID is still in use.');
   }
 
-  #elapsedMs({ stored }: Scope, deadline: string, allowedMs: number): number {
+  #elapsedMs({ stored }: DeadlineScope, deadline: string, allowedMs: number): number {
     return this.#elapsed.elapsedMs(stored.metadata.uid, new Date(Date.parse(deadline) - allowedMs).toISOString());
   }
 
-  #allowedMs(scope: Scope): number | undefined {
+  #allowedMs(scope: DeadlineScope): number | undefined {
     const { cloneTimeoutSeconds, setupTimeoutSeconds } = this.#options.limits;
-    const status = scope.startStatus;
-    if (status === 'WORKING') return workingMs;
-    if (status === 'WAITING_FOR_SANDBOX') return this.#answerMs(scope);
-    if (status === 'PREPARING_REPOSITORY') return cloneTimeoutSeconds * 1000 + slackMs;
-    return status === 'SETTING_UP_SKILLS' ? setupTimeoutSeconds * 1000 + slackMs : undefined;
+    switch (startStatusOf(scope)) {
+      case 'WORKING':
+        return maxWorkingMs;
+      case 'WAITING_FOR_SANDBOX':
+        return this.#answerMs(scope);
+      case 'PREPARING_REPOSITORY':
+        return cloneTimeoutSeconds * 1000 + graceMs;
+      case 'SETTING_UP_SKILLS':
+        return setupTimeoutSeconds * 1000 + graceMs;
+      case 'READY':
+      case 'ERROR':
+        return undefined;
+    }
   }
 
-  /** For the agent to answer: in a container in which the agent never has, as long as a first start may take, if that is longer. */
-  #answerMs({ sandbox, stored }: Scope): number {
+  /** Maximum wait for an answer. In a container whose agent has never answered, the template's deadline of a first start extends the wait. */
+  #answerMs({ sandbox, stored }: DeadlineScope): number {
     const { reason } = viewOfSandbox(sandbox);
     const template = this.#options.stores.templates.get(stored.metadata.namespace, sandbox?.spec.templateName ?? '');
-    if (reason !== SandboxReason.waitingForAgent || template === undefined) return silentMs;
-    return Math.max(silentMs, durationMs(template.spec.startDeadline));
+    if (reason !== SandboxReason.waitingForAgent || template === undefined) return maxUnresponsiveMs;
+    return Math.max(maxUnresponsiveMs, durationMs(template.spec.startDeadline));
   }
 }

@@ -1,11 +1,12 @@
 import type { ConversationStatus, StartStep } from '../../../resources/conversation.ts';
-import type { StepReport } from './step-command.ts';
 import { readable, tailOf } from '../../readable-output.ts';
+import type { StepReport } from './step-command.ts';
 
-/** Of what the status keeps of a step, in characters. */
+/** Maximum length of a step's output in the status, in characters. */
 const maxOutputLength = 4096;
-/** Progress is written this often at most: each time is a write, and an event for all who watch. */
+/** Minimum time between two writes of progress: each is a write, and an event for all watches. */
 const progressMs = 5_000;
+/** Maximum length of a detail, in characters. */
 const maxDetailLength = 512;
 
 const stepOf = ({ start }: ConversationStatus, name: StartStep['name']): StartStep | undefined =>
@@ -13,7 +14,7 @@ const stepOf = ({ start }: ConversationStatus, name: StartStep['name']): StartSt
 
 export const isRunning = (status: ConversationStatus, name: StartStep['name']): boolean => stepOf(status, name)?.state === 'running';
 
-/** The status with what is known of a step. What differs by progress alone is left as it is for a while. */
+/** Returns the status with the report of a step. A report of mere progress is withheld for a while. */
 export function withStep(
   status: ConversationStatus,
   name: StartStep['name'],
@@ -40,14 +41,14 @@ export function withStep(
   return { ...status, start: { ...status.start, steps: [...others, step] } };
 }
 
-/** Soon at first, since most steps are short. */
+/** Delay before the next report of a step. The delay grows, since most steps are short. */
 export function pollAfterMs(status: ConversationStatus, name: StartStep['name'], nowMs: number): number {
   const ageMs = nowMs - Date.parse(stepOf(status, name)?.startedAt ?? '');
   if (ageMs > 60_000) return 5_000;
   return ageMs > 10_000 ? 2_000 : 500;
 }
 
-/** Of what a step has printed, for the status that follows it. */
+/** Last line of a step's output, as the detail of the next status. Square brackets are markup for some terminal clients. */
 export function lastLineOf(status: ConversationStatus, name: StartStep['name']): string | undefined {
   const line = stepOf(status, name)?.output?.split('\n').at(-1)?.slice(0, maxDetailLength);
   return line === undefined || line === '' ? undefined : line.replaceAll('[', '(').replaceAll(']', ')').toWellFormed();

@@ -1,6 +1,6 @@
 import type { AgentCredentials } from '../../../../src/agent/credentials.ts';
 import { AgentConfigurations } from '../../../../src/controllers/conversation/agent-configuration.ts';
-import { StartFailure } from '../../../../src/controllers/conversation/start/start-status.ts';
+import { StartFailure } from '../../../../src/controllers/conversation/start/start-failure.ts';
 import { IndexedStore } from '../../../../packages/kube/src/store.ts';
 import type { SandboxTemplate, SandboxTemplateSpec } from '../../../../src/resources/sandbox-template.ts';
 import { aConversation, aTemplate } from '../../../support/builders.ts';

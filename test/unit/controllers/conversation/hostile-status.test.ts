@@ -3,9 +3,10 @@ import { AgentError } from '../../../../src/agent/errors.ts';
 import { conversationOf, failureOf, userMessageOf } from '../../../../src/agent/openhands-mapping.ts';
 import * as wire from '../../../../src/agent/wire.ts';
 import { AgentConfigurations } from '../../../../src/controllers/conversation/agent-configuration.ts';
-import { withAgentState } from '../../../../src/controllers/conversation/execution/decide.ts';
-import { withSending } from '../../../../src/controllers/conversation/messages/decide.ts';
-import { StartFailure, withFailure } from '../../../../src/controllers/conversation/start/start-status.ts';
+import { withAgentReport } from '../../../../src/controllers/conversation/execution/decide.ts';
+import { withInFlight } from '../../../../src/controllers/conversation/messages/message-status.ts';
+import { StartFailure } from '../../../../src/controllers/conversation/start/start-failure.ts';
+import { withFailure } from '../../../../src/controllers/conversation/start/start-status.ts';
 import { noAgentCredentials } from '../../../../src/agent/credentials.ts';
 import type { Json } from '../../../../packages/local-cluster/src/json/json.ts';
 import type { Schema } from '../../../../packages/local-cluster/src/schema/structural-schema.ts';
@@ -101,7 +102,7 @@ it('whatever an agent says of a conversation, its status can be stored, or it ha
       const parsed = wire.conversationInfoSchema.safeParse(received({ ...conversationInfo(), ...body }));
       if (!parsed.success) return;
       try {
-        const { status } = withAgentState(earlier, conversationOf(parsed.data, conversationId), 1, noonMs);
+        const { status } = withAgentReport(earlier, conversationOf(parsed.data, conversationId), 1, noonMs);
         expectStorable(status);
         read += 1;
       } catch (error) {
@@ -116,7 +117,7 @@ it('whatever an agent says of a conversation, its status can be stored, or it ha
 
 it('nonsense about the rest is no reason to lose sight of what it does', () => {
   const body = { ...conversationInfo({ execution_status: 'finished' }), title: 7, updated_at: [], stats: 'much', tags: 1, agent: 'me' };
-  const { status } = withAgentState(earlier, conversationOf(wire.conversationInfoSchema.parse(body), conversationId), 1, noonMs);
+  const { status } = withAgentReport(earlier, conversationOf(wire.conversationInfoSchema.parse(body), conversationId), 1, noonMs);
   expect(status).toMatchObject({ executionStatus: 'finished' });
 });
 
@@ -126,7 +127,7 @@ it.each([
   ['in the far future', '9999-12-31T23:59:59Z', undefined],
 ])('an activity %s counts for what it can be', (_name, updatedAt, expected) => {
   const body = conversationInfo({ updated_at: updatedAt });
-  const { status } = withAgentState(earlier, conversationOf(wire.conversationInfoSchema.parse(body), conversationId), 1, noonMs);
+  const { status } = withAgentReport(earlier, conversationOf(wire.conversationInfoSchema.parse(body), conversationId), 1, noonMs);
   expect(status.lastActivityTime).toBe(expected);
 });
 
@@ -149,7 +150,7 @@ it('whatever an agent calls its messages, the mark of one that is sent after the
       const message = parsed.data?.items[0];
       if (message === undefined) return;
       const { id, timestamp } = userMessageOf(message);
-      expectStorable(withSending({}, { number: 1, attempt: 1, time: noon, after: { id, timestamp } }));
+      expectStorable(withInFlight({}, { number: 1, attempt: 1, time: noon, after: { id, timestamp } }));
     }),
   );
 });

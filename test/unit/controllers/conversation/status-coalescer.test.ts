@@ -1,11 +1,11 @@
-import { SoftWrites } from '../../../../src/controllers/conversation/status-coalescer.ts';
+import { StatusCoalescer } from '../../../../src/controllers/conversation/status-coalescer.ts';
 import type { ConversationStatus } from '../../../../src/resources/conversation.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const stored: ConversationStatus = { executionStatus: 'running', lastActivityTime: '2030-01-01T00:00:00Z', title: 'one' };
 const busier: ConversationStatus = { ...stored, lastActivityTime: '2030-01-01T00:00:05Z', metrics: { promptTokens: 5 } };
 
-describe('SoftWrites', () => {
+describe('StatusCoalescer', () => {
   const written: [string, ConversationStatus, ConversationStatus | undefined][] = [
     ['another execution status, with the metrics', { ...busier, executionStatus: 'finished' }, stored],
     ['another title', { ...busier, title: 'two' }, stored],
@@ -14,12 +14,12 @@ describe('SoftWrites', () => {
     ['the first status', busier, undefined],
   ];
   it.each(written)('%s is written at once', (_, next, before) => {
-    expect(new SoftWrites({ clock: new VirtualClock() }).withheld('a', next, before)).toBe(false);
+    expect(new StatusCoalescer({ clock: new VirtualClock() }).withheld('a', next, before)).toBe(false);
   });
 
   it('metrics and activity alone are written once in 30 s', async () => {
     const clock = new VirtualClock();
-    const writes = new SoftWrites({ clock });
+    const writes = new StatusCoalescer({ clock });
     let status = stored;
     let count = 0;
     for (let second = 0; second < 300; second++) {
@@ -35,7 +35,7 @@ describe('SoftWrites', () => {
 
   it('what is withheld makes itself due', async () => {
     const clock = new VirtualClock();
-    const writes = new SoftWrites({ clock });
+    const writes = new StatusCoalescer({ clock });
     expect(writes.waitMs('a')).toBe(Infinity);
     writes.withheld('a', busier, stored);
     await clock.advance(10_000);
@@ -47,7 +47,7 @@ describe('SoftWrites', () => {
 
   it('a write of something else begins the time anew', async () => {
     const clock = new VirtualClock();
-    const writes = new SoftWrites({ clock });
+    const writes = new StatusCoalescer({ clock });
     writes.withheld('a', busier, stored);
     await clock.advance(29_000);
     expect(writes.withheld('a', { ...busier, executionStatus: 'idle' }, stored)).toBe(false);

@@ -1,12 +1,13 @@
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import {
-  mostLosses,
-  withAttempt,
-  withRunContinued,
-  withStall,
-  type InterruptedRun,
+  maxContainerLosses,
+  withResumeAttempt,
+  withRunResumed,
+  withRunStuck,
 } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
-import { withAgentState, withSandboxAway, withUnseenLoss, type Stops } from '../../../../../src/controllers/conversation/execution/decide.ts';
+import { withAgentReport, withUnseenInterruption } from '../../../../../src/controllers/conversation/execution/decide.ts';
+import { withSandboxAway } from '../../../../../src/controllers/conversation/execution/sandbox-away.ts';
+import { type SandboxInterruptions, type InterruptedRun } from '../../../../../src/controllers/conversation/execution/interruption.ts';
 import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation.ts';
 import type { SandboxView } from '../../../../../src/resources/sandbox.ts';
 import { aSandbox, later, noon, noonMs } from '../../../../support/builders.ts';
@@ -71,7 +72,7 @@ describe('when the sandbox goes away', () => {
       { executionStatus: 'running' },
       view('MISSING', 'Deleted'),
       [],
-      { executionStatus: 'error', executionDetail: 'Its sandbox is gone, and its run with it.' },
+      { executionStatus: 'error', executionDetail: 'The sandbox is gone, and the run with it.' },
     ],
     ['what was finished stays so', { executionStatus: 'finished' }, view('MISSING', 'Deleted'), [], { executionStatus: 'finished' }],
     [
@@ -81,7 +82,7 @@ describe('when the sandbox goes away', () => {
       [],
       {
         executionStatus: 'error',
-        executionDetail: expect.stringContaining('Its sandbox has failed') as string,
+        executionDetail: expect.stringContaining('The sandbox has failed') as string,
         interruption: { reason: 'Loss', time: noon },
       },
     ],
@@ -108,10 +109,10 @@ describe('when the sandbox goes away', () => {
     ],
     [
       'a run whose sandbox had failed is paused again once that is resumed',
-      { ...interruptedBy('Loss'), executionStatus: 'error', executionDetail: 'Its sandbox has failed.' },
+      { ...interruptedBy('Loss'), executionStatus: 'error', executionDetail: 'The sandbox has failed.' },
       view('STARTING', 'WaitingForPod'),
       [],
-      { executionStatus: 'paused', executionDetail: expect.stringContaining('goes on by itself') as string },
+      { executionStatus: 'paused', executionDetail: expect.stringContaining('resumes by itself') as string },
     ],
     [
       'a run that failed by itself stays so when its sandbox is resumed',
@@ -139,123 +140,111 @@ describe('when the agent is there', () => {
     ConversationStatus,
     ExecutionStatus | undefined,
     number,
-    { continueRun: boolean; execution: string; interrupted?: boolean },
+    { resume: boolean; execution: string; interrupted?: boolean },
   ][] = [
-    ['its word is taken', running, 'finished', 1, { continueRun: false, execution: 'finished' }],
-    ['an error of its own is an error', running, 'error', 1, { continueRun: false, execution: 'error' }],
+    ['its word is taken', running, 'finished', 1, { resume: false, execution: 'finished' }],
+    ['an error of its own is an error', running, 'error', 1, { resume: false, execution: 'error' }],
     [
       'an error after another container has come up is a loss, and goes on',
       running,
       'error',
       2,
-      { continueRun: true, execution: 'paused', interrupted: true },
+      { resume: true, execution: 'paused', interrupted: true },
     ],
     [
       'a run that was stopped for the quota goes on',
       interruptedBy('Quota'),
       'paused',
       2,
-      { continueRun: true, execution: 'paused', interrupted: true },
+      { resume: true, execution: 'paused', interrupted: true },
     ],
     [
       'a run that its owner stopped does not',
       interruptedBy('User'),
       'paused',
       2,
-      { continueRun: false, execution: 'paused', interrupted: true },
+      { resume: false, execution: 'paused', interrupted: true },
     ],
-    [
-      'a run that was over before the pause needs nothing',
-      interruptedBy('Quota'),
-      'finished',
-      2,
-      { continueRun: false, execution: 'finished' },
-    ],
+    ['a run that was over before the pause needs nothing', interruptedBy('Quota'), 'finished', 2, { resume: false, execution: 'finished' }],
     [
       'a run that has been seen going on is interrupted no more',
       interruptedBy('User'),
       'running',
       2,
-      { continueRun: false, execution: 'running' },
+      { resume: false, execution: 'running' },
     ],
     [
       'what it says just after going on is old',
       interruptedBy('Loss', later(500)),
       'error',
       2,
-      { continueRun: false, execution: 'running', interrupted: true },
+      { resume: false, execution: 'running', interrupted: true },
     ],
     [
       'what it says later is true, and is not continued for ever',
       interruptedBy('Loss', later(-4001)),
       'error',
       2,
-      { continueRun: false, execution: 'error' },
+      { resume: false, execution: 'error' },
     ],
     [
       'a run that was lost before its agent had saved that it began goes on',
       running,
       'idle',
       2,
-      { continueRun: true, execution: 'paused', interrupted: true },
+      { resume: true, execution: 'paused', interrupted: true },
     ],
-    ['an agent that is idle in the container that was seen is idle', running, 'idle', 1, { continueRun: false, execution: 'idle' }],
+    ['an agent that is idle in the container that was seen is idle', running, 'idle', 1, { resume: false, execution: 'idle' }],
     [
       'a run whose action was rejected for a pause of the quota goes on',
       interruptedBy('Quota'),
       'idle',
       2,
-      { continueRun: true, execution: 'paused', interrupted: true },
+      { resume: true, execution: 'paused', interrupted: true },
     ],
     [
       'what it says of being idle just after going on is old',
       interruptedBy('Quota', later(500)),
       'idle',
       1,
-      { continueRun: false, execution: 'running', interrupted: true },
+      { resume: false, execution: 'running', interrupted: true },
     ],
     [
       'a run that goes on remembers what it was continued after',
       interruptedBy('Loss', later(-60_000)),
       'running',
       1,
-      { continueRun: false, execution: 'running', interrupted: true },
+      { resume: false, execution: 'running', interrupted: true },
     ],
-    [
-      'one that is stuck again is left alone',
-      interruptedBy('Loss', later(-60_000)),
-      'stuck',
-      1,
-      { continueRun: false, execution: 'stuck' },
-    ],
-    ['an unknown word is an error that says so', running, undefined, 1, { continueRun: false, execution: 'error' }],
+    ['one that is stuck again is left alone', interruptedBy('Loss', later(-60_000)), 'stuck', 1, { resume: false, execution: 'stuck' }],
+    ['an unknown word is an error that says so', running, undefined, 1, { resume: false, execution: 'error' }],
   ];
-  it.each(cases)('%s', (_sentence, status, says, agentEpoch, { continueRun, execution, interrupted = false }) => {
-    const decision = withAgentState(status, agentSays(says), agentEpoch, noonMs + 1000);
-    expect(decision.continueRun).toBe(continueRun);
+  it.each(cases)('%s', (_sentence, status, says, agentEpoch, { resume, execution, interrupted = false }) => {
+    const decision = withAgentReport(status, agentSays(says), agentEpoch, noonMs + 1000);
+    expect(decision.resume).toBe(resume);
     expect(decision.status.executionStatus).toBe(execution);
     expect(decision.status.interruption !== undefined).toBe(interrupted);
     expect(decision.status.agentEpoch).toBe(agentEpoch);
   });
 
   it('does not take a run that was cut for one that goes on, just after its agent has come back', () => {
-    const { status } = withAgentState(interruptedBy('User'), agentSays('running'), 2, noonMs + 1000, { activeSinceTime: noon });
+    const { status } = withAgentReport(interruptedBy('User'), agentSays('running'), 2, noonMs + 1000, { activeSinceTime: noon });
     expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'User' } });
-    expect(withAgentState(status, agentSays('running'), 2, noonMs + 2000, { activeSinceTime: noon }).status).not.toHaveProperty(
+    expect(withAgentReport(status, agentSays('running'), 2, noonMs + 2000, { activeSinceTime: noon }).status).not.toHaveProperty(
       'interruption',
     );
   });
 
   it('believes its agent where the clock was ahead when it was told to go on, or came back', () => {
     const continued = { ...interruptedBy('Loss', later(60_000)), executionStatus: 'running' as const };
-    expect(withAgentState(continued, agentSays('paused'), 1, noonMs).status.executionStatus).toBe('paused');
+    expect(withAgentReport(continued, agentSays('paused'), 1, noonMs).status.executionStatus).toBe('paused');
     expect(
-      withAgentState(interruptedBy('Quota'), agentSays('running'), 2, noonMs, { activeSinceTime: later(60_000) }).status.executionStatus,
+      withAgentReport(interruptedBy('Quota'), agentSays('running'), 2, noonMs, { activeSinceTime: later(60_000) }).status.executionStatus,
     ).toBe('running');
   });
 
   it('remembers that it has told the agent to go on', () => {
-    expect(withRunContinued(interruptedBy('Quota'), noon)).toMatchObject({
+    expect(withRunResumed(interruptedBy('Quota'), noon)).toMatchObject({
       executionStatus: 'running',
       interruption: { lastResumeTime: noon },
     });
@@ -269,25 +258,25 @@ describe('a run that was given up', () => {
   };
 
   it.each<ExecutionStatus>(['paused', 'error', 'idle'])('stays so, also in another container, as long as its agent is %s', (says) => {
-    const decision = withAgentState(abandonedReason, agentSays(says), 5, noonMs, {}, true);
+    const decision = withAgentReport(abandonedReason, agentSays(says), 5, noonMs, {}, true);
     expect(decision).toMatchObject({
-      continueRun: false,
+      resume: false,
       status: { executionStatus: 'error', executionDetail: 'Because.', agentEpoch: 5 },
     });
   });
 
   it('is one that runs when somebody has got it going', () => {
-    const { status } = withAgentState(abandonedReason, agentSays('running'), 4, noonMs, { activeSinceTime: noon });
+    const { status } = withAgentReport(abandonedReason, agentSays('running'), 4, noonMs, { activeSinceTime: noon });
     expect(status).toEqual({ executionStatus: 'running', agentEpoch: 4 });
   });
 
   it("is its owner's after a pause by them", () => {
     const stops = { lastUserPauseEpoch: 4 };
-    expect(withAgentState(abandonedReason, agentSays('error'), 5, noonMs, stops)).toMatchObject({
-      continueRun: false,
+    expect(withAgentReport(abandonedReason, agentSays('error'), 5, noonMs, stops)).toMatchObject({
+      resume: false,
       status: { executionStatus: 'paused', interruption: { reason: 'User' } },
     });
-    expect(withAgentState(abandonedReason, agentSays('error'), 5, noonMs, stops, true).continueRun).toBe(true);
+    expect(withAgentReport(abandonedReason, agentSays('error'), 5, noonMs, stops, true).resume).toBe(true);
   });
 
   it('is said of one that was lost once more than it may be', () => {
@@ -296,16 +285,16 @@ describe('a run that was given up', () => {
       executionStatus: 'paused' as const,
       interruption: { reason: 'Loss', time: noon, containerLosses: 3 },
     };
-    const { status, continueRun } = withAgentState(lost, agentSays('error'), 4, noonMs);
-    expect(continueRun).toBe(false);
+    const { status, resume: resume } = withAgentReport(lost, agentSays('error'), 4, noonMs);
+    expect(resume).toBe(false);
     expect(status).toMatchObject({ executionStatus: 'error', interruption: { abandonedReason: 'LostTooOften' } });
     expect(status.executionDetail).toContain('lost 3 times');
   });
 
   it('is stuck when it was stopped because nothing was heard of it', () => {
-    const stalled = withStall({ executionStatus: 'running', agentEpoch: 1 }, noon, '45m');
+    const stalled = withRunStuck({ executionStatus: 'running', agentEpoch: 1 }, noon, '45m');
     expect(stalled).toMatchObject({ executionStatus: 'stuck', executionDetail: expect.stringContaining('45m') as string });
-    const { status } = withAgentState(stalled, agentSays('paused'), 1, noonMs + 60_000);
+    const { status } = withAgentReport(stalled, agentSays('paused'), 1, noonMs + 60_000);
     expect(status).toEqual(stalled);
   });
 });
@@ -314,11 +303,11 @@ describe('an action that waits for a confirmation', () => {
   const waiting: ConversationStatus = { executionStatus: 'waiting_for_confirmation', agentEpoch: 1 };
 
   it('is told to be half forgotten after its agent was restarted, and as long as it waits', () => {
-    const { status } = withAgentState(waiting, agentSays('waiting_for_confirmation'), 2, noonMs);
+    const { status } = withAgentReport(waiting, agentSays('waiting_for_confirmation'), 2, noonMs);
     expect(status.executionDetail).toContain('forgets');
-    expect(withAgentState(status, agentSays('waiting_for_confirmation'), 2, noonMs).status).toEqual(status);
-    expect(withAgentState(status, agentSays('running'), 2, noonMs).status).not.toHaveProperty('executionDetail');
-    expect(withAgentState(waiting, agentSays('waiting_for_confirmation'), 1, noonMs).status).toEqual(waiting);
+    expect(withAgentReport(status, agentSays('waiting_for_confirmation'), 2, noonMs).status).toEqual(status);
+    expect(withAgentReport(status, agentSays('running'), 2, noonMs).status).not.toHaveProperty('executionDetail');
+    expect(withAgentReport(waiting, agentSays('waiting_for_confirmation'), 1, noonMs).status).toEqual(waiting);
   });
 });
 
@@ -330,22 +319,22 @@ describe('why a run was cut', () => {
   it('is the pause by its owner, however soon the sandbox runs again', () => {
     const sandbox = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
     expect(withSandboxAway(running, 'c1', sandbox, view('STARTING', 'WaitingForPod'), noon).interruption).toMatchObject({ reason: 'User' });
-    expect(withAgentState(running, agentSays('error'), 2, noonMs, byOwner(1)).continueRun).toBe(false);
+    expect(withAgentReport(running, agentSays('error'), 2, noonMs, byOwner(1)).resume).toBe(false);
   });
 
   it('is a loss where the stop was before the run', () => {
-    expect(withAgentState({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, byOwner(1)).continueRun).toBe(true);
+    expect(withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, byOwner(1)).resume).toBe(true);
   });
 
   it('is the pause by its owner also where the run was lost before, or seen by one who knew only an earlier container', () => {
-    expect(withAgentState(running, agentSays('error'), 3, noonMs, byOwner(2)).continueRun).toBe(false);
-    expect(withUnseenLoss({ executionStatus: 'error', agentEpoch: 3 }, running, noon, byOwner(2)).continueRun).toBe(false);
+    expect(withAgentReport(running, agentSays('error'), 3, noonMs, byOwner(2)).resume).toBe(false);
+    expect(withUnseenInterruption({ executionStatus: 'error', agentEpoch: 3 }, running, noon, byOwner(2)).resume).toBe(false);
   });
 
   it('is the pause by its owner also where the quota stopped it before or after', () => {
     const pausedAgain = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byQuota(2), lastUserPauseEpoch: 2 } });
     expect(withSandboxAway(running, 'c1', pausedAgain, view('STARTING', 'WaitingForPod'), noon).interruption?.reason).toBe('User');
-    expect(withAgentState(running, agentSays('paused'), 3, noonMs, { ...byQuota(2), lastUserPauseEpoch: 1 }).continueRun).toBe(false);
+    expect(withAgentReport(running, agentSays('paused'), 3, noonMs, { ...byQuota(2), lastUserPauseEpoch: 1 }).resume).toBe(false);
     const waiting = aSandbox({ status: { interruptedConversationIDs: ['c1'], ...byOwner(1) } });
     expect(withSandboxAway(running, 'c1', waiting, view('PAUSED', 'Quota'), noon).interruption?.reason).toBe('User');
   });
@@ -359,18 +348,18 @@ describe('why a run was cut', () => {
   it('is known also to those who look only after the agent has come back', () => {
     const idle: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
     const stops = { interruptedConversationIDs: ['c1'], ...byQuota(2) };
-    expect(withAgentState(idle, agentSays('paused'), 3, noonMs, stops)).toMatchObject({
-      continueRun: true,
+    expect(withAgentReport(idle, agentSays('paused'), 3, noonMs, stops)).toMatchObject({
+      resume: true,
       status: { executionStatus: 'paused', agentEpoch: 3, interruption: { reason: 'Quota' } },
     });
-    expect(withAgentState(idle, agentSays('paused'), 3, noonMs, { ...stops, lastUserPauseEpoch: 2 }).continueRun).toBe(false);
+    expect(withAgentReport(idle, agentSays('paused'), 3, noonMs, { ...stops, lastUserPauseEpoch: 2 }).resume).toBe(false);
     // Looked at since: it stands because somebody has stopped it in the agent itself.
-    expect(withAgentState({ ...idle, agentEpoch: 3 }, agentSays('paused'), 3, noonMs, stops).continueRun).toBe(false);
+    expect(withAgentReport({ ...idle, agentEpoch: 3 }, agentSays('paused'), 3, noonMs, stops).resume).toBe(false);
   });
 
   it('is the pause by its owner also where a loss had been seen before', () => {
     const lost: ConversationStatus = { executionStatus: 'paused', agentEpoch: 1, interruption: { reason: 'Loss', time: noon } };
-    expect(withAgentState(lost, agentSays('error'), 2, noonMs, { lastUserPauseEpoch: 1 }).continueRun).toBe(false);
+    expect(withAgentReport(lost, agentSays('error'), 2, noonMs, { lastUserPauseEpoch: 1 }).resume).toBe(false);
     const away = withSandboxAway(lost, 'c1', aSandbox({ status: { lastUserPauseEpoch: 1 } }), view('STARTING', 'WaitingForPod'), noon);
     expect(away.interruption?.reason).toBe('User');
   });
@@ -381,42 +370,40 @@ describe('why a run was cut', () => {
       const drained = { lastDisruptionEpoch: drains };
       const away = withSandboxAway(status, 'c1', aSandbox({ status: drained }), view('STARTING', 'PodEvicted'), later(drains * 60_000));
       expect(away).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Disruption' } });
-      const { continueRun, status: back } = withAgentState(
+      const { resume: resume, status: back } = withAgentReport(
         away,
         agentSays('error'),
         drains + 1,
         noonMs + drains * 60_000 + 10_000,
         drained,
       );
-      expect(continueRun).toBe(true);
-      status = withRunContinued({ ...back, agentEpoch: drains + 1 }, later(drains * 60_000 + 20_000));
+      expect(resume).toBe(true);
+      status = withRunResumed({ ...back, agentEpoch: drains + 1 }, later(drains * 60_000 + 20_000));
     }
     expect(status.interruption).not.toHaveProperty('containerLosses');
   });
 
   it('is a loss where its container was lost after an earlier disruption, and its owner where they paused it since', () => {
     expect(
-      withAgentState({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, { lastDisruptionEpoch: 1 }).status.interruption,
+      withAgentReport({ ...running, agentEpoch: 2 }, agentSays('error'), 3, noonMs, { lastDisruptionEpoch: 1 }).status.interruption,
     ).toMatchObject({
       reason: 'Loss',
       containerLosses: 1,
     });
-    expect(withAgentState(running, agentSays('error'), 3, noonMs, { lastDisruptionEpoch: 2, lastUserPauseEpoch: 2 }).continueRun).toBe(
-      false,
-    );
+    expect(withAgentReport(running, agentSays('error'), 3, noonMs, { lastDisruptionEpoch: 2, lastUserPauseEpoch: 2 }).resume).toBe(false);
   });
 
   it('is another loss when it had been continued already', () => {
     const continued = { ...running, interruption: { reason: 'Loss', time: noon, lastResumeTime: noon } };
-    expect(withAgentState(continued, agentSays('error'), 2, noonMs + 60_000)).toMatchObject({
-      continueRun: true,
+    expect(withAgentReport(continued, agentSays('error'), 2, noonMs + 60_000)).toMatchObject({
+      resume: true,
       status: { interruption: { reason: 'Loss', time: later(60_000) } },
     });
     const away = withSandboxAway(continued, 'c1', aSandbox(), view('STARTING', 'PodLost'), later(60_000));
     expect(away).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Loss', time: later(60_000) } });
   });
 
-  const orders: [string, Partial<InterruptedRun>, number, Stops, Partial<InterruptedRun>][] = [
+  const orders: [string, Partial<InterruptedRun>, number, SandboxInterruptions, Partial<InterruptedRun>][] = [
     ['is another loss when the answer to the order to go on was lost', { resumeAttempts: 1 }, 2, {}, { containerLosses: 2 }],
     [
       'is another loss when one of several orders was not answered',
@@ -455,7 +442,7 @@ describe('why a run was cut', () => {
       ...{ executionStatus: 'paused', agentEpoch: 1 },
       interruption: { reason: 'Loss', time: noon, containerLosses: 1, ...more },
     };
-    const { status } = withAgentState(told, agentSays('error'), agentEpoch, noonMs + 60_000, stops);
+    const { status } = withAgentReport(told, agentSays('error'), agentEpoch, noonMs + 60_000, stops);
     expect(status).toMatchObject({ executionStatus: 'paused', interruption: { reason: 'Loss', ...expected } });
   });
 
@@ -466,11 +453,11 @@ describe('why a run was cut', () => {
       interruption: { reason: 'Loss', time: noon, containerLosses: 1, resumeAttempts: 1 },
     };
     const now = later(60_000);
-    expect(withAgentState(told, agentSays('running'), 2, noonMs + 60_000).status).toMatchObject({
+    expect(withAgentReport(told, agentSays('running'), 2, noonMs + 60_000).status).toMatchObject({
       executionStatus: 'running',
       interruption: { containerLosses: 2, lastResumeTime: now },
     });
-    expect(withAgentState(told, agentSays('running'), 2, noonMs + 60_000, { ...byQuota(1), activeSinceTime: now }).status).toMatchObject({
+    expect(withAgentReport(told, agentSays('running'), 2, noonMs + 60_000, { ...byQuota(1), activeSinceTime: now }).status).toMatchObject({
       executionStatus: 'paused',
       interruption: { reason: 'Quota', containerLosses: 1 },
     });
@@ -480,18 +467,18 @@ describe('why a run was cut', () => {
     let status: ConversationStatus = running;
     let orders = 0;
     for (let agentEpoch = 2; agentEpoch < 10; agentEpoch++) {
-      const decision = withAgentState(status, agentSays('error'), agentEpoch, noonMs + agentEpoch * 60_000);
-      if (!decision.continueRun) break;
-      status = withAttempt(decision.status);
+      const decision = withAgentReport(status, agentSays('error'), agentEpoch, noonMs + agentEpoch * 60_000);
+      if (!decision.resume) break;
+      status = withResumeAttempt(decision.status);
       orders++;
     }
-    expect(orders).toBe(mostLosses);
+    expect(orders).toBe(maxContainerLosses);
   });
 
   it('is a loss too when nobody had seen the run begin', () => {
     const before: ConversationStatus = { executionStatus: 'idle', agentEpoch: 1 };
     const now: ConversationStatus = { executionStatus: 'error', agentEpoch: 2 };
-    expect(withUnseenLoss(now, before, noon, {})).toMatchObject({ continueRun: true, status: { executionStatus: 'paused' } });
-    expect(withUnseenLoss(now, before, noon, byOwner(1)).continueRun).toBe(false);
+    expect(withUnseenInterruption(now, before, noon, {})).toMatchObject({ resume: true, status: { executionStatus: 'paused' } });
+    expect(withUnseenInterruption(now, before, noon, byOwner(1)).resume).toBe(false);
   });
 });

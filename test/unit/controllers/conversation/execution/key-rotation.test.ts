@@ -36,7 +36,12 @@ class Bench {
 
   look(status: ConversationStatus = refused, state: Partial<AgentConversation> = {}): Promise<void> {
     const seen: AgentConversation = { ...({ id: 'c1', llm } as AgentConversation), ...state };
-    return this.#rotation.look(aConversation({ status }), seen, { baseUrl: 'http://agent', sessionKey: 's' }, new AbortController().signal);
+    return this.#rotation.rotate(
+      aConversation({ status }),
+      seen,
+      { baseUrl: 'http://agent', sessionKey: 's' },
+      new AbortController().signal,
+    );
   }
 }
 

@@ -3,7 +3,7 @@ import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { SandboxKeys } from '../../../../../src/agent/keys.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
-import { AgentSilence } from '../../../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
 import { ConversationReconciler } from '../../../../../src/controllers/conversation/reconcile.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
@@ -59,8 +59,8 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
   stores.templates.set(aTemplate());
   const reconciler = new ConversationReconciler({
     ...{ client, stores, agent, keys, gitHosts: {}, clock, logger: silentLogger, metrics: createMetrics(), random: () => 0 },
-    ...{ credentials: noAgentCredentials, events: { record: () => undefined }, silence: new AgentSilence({ clock }) },
-    onSilent: () => undefined,
+    ...{ credentials: noAgentCredentials, events: { record: () => undefined }, unresponsiveAgents: new UnresponsiveAgents({ clock }) },
+    onUnresponsive: () => undefined,
   });
   return {
     agent,
@@ -92,7 +92,7 @@ function followed(messages: LaterMessage[] = [], known: ConversationStatus = {})
 
 const unknownRun = {
   executionStatus: 'paused',
-  executionDetail: expect.stringMatching(/^What its agent says can not be understood.*something unexpected/) as string,
+  executionDetail: expect.stringMatching(/^The operator can not read what the agent reports.*something unexpected/) as string,
   interruption: { reason: 'Loss' },
 };
 
@@ -179,7 +179,7 @@ describe('a run that shows an error without a cause', () => {
     const { agent, pass, close } = followed();
     errorAlone(agent);
     expect(await pass(2_000)).toMatchObject({ executionStatus: 'running' });
-    expect(await pass(8_000)).toMatchObject({ executionStatus: 'error', executionDetail: 'The run was cut off.' });
+    expect(await pass(8_000)).toMatchObject({ executionStatus: 'error', executionDetail: 'The run ended without a cause.' });
     await close();
   });
 

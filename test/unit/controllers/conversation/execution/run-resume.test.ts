@@ -1,20 +1,20 @@
+import type { InterruptedRun } from '../../../../../src/controllers/conversation/execution/interruption.ts';
 import {
-  givenUpFor,
+  abandonedReasonOf,
   healthyRunMs,
-  interruptedAnew,
-  mostLosses,
-  mostRefusals,
+  nextInterruption,
+  maxContainerLosses,
+  maxResumeRejections,
   retryAfterMs,
-  withAttempt,
-  withRunAsked,
-  withRunContinued,
-  withRunRefused,
-  type InterruptedRun,
+  withResumeAttempt,
+  withRunRequested,
+  withRunResumed,
+  withResumeRejected,
 } from '../../../../../src/controllers/conversation/execution/run-resume.ts';
-import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/decide.ts';
-import { noticeOfRun } from '../../../../../src/controllers/conversation/execution/run-events.ts';
-import { Stalls } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
-import { AgentSilence } from '../../../../../src/controllers/unresponsive-agents.ts';
+import { withFirstMessage } from '../../../../../src/controllers/conversation/messages/message-status.ts';
+import { eventOfRun } from '../../../../../src/controllers/conversation/execution/run-events.ts';
+import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
 import type { ConversationStatus } from '../../../../../src/resources/conversation.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
@@ -35,7 +35,7 @@ describe('how often a run was lost', () => {
     ['is not changed by a pause of the quota', loss({ containerLosses: 2, lastResumeTime: noon }), 'Quota', later(60_000), 2],
     ['is forgotten with a pause by its owner', loss({ containerLosses: 2, lastResumeTime: noon }), 'User', later(60_000), undefined],
   ])('%s', (_sentence, before, reason, now, losses) => {
-    expect(interruptedAnew(before, reason, now)).toEqual({
+    expect(nextInterruption(before, reason, now)).toEqual({
       reason,
       time: now,
       ...(losses === undefined ? {} : { containerLosses: losses }),
@@ -46,24 +46,24 @@ describe('how often a run was lost', () => {
     let status: ConversationStatus = { executionStatus: 'running' };
     let continuations = 0;
     for (let deaths = 0; deaths < 10; deaths++) {
-      const interruption = interruptedAnew(status.interruption, 'Loss', noon);
+      const interruption = nextInterruption(status.interruption, 'Loss', noon);
       status = { executionStatus: 'paused', interruption };
-      if (givenUpFor(interruption) !== undefined) break;
-      status = withRunContinued(withAttempt(status), noon);
+      if (abandonedReasonOf(interruption) !== undefined) break;
+      status = withRunResumed(withResumeAttempt(status), noon);
       continuations++;
     }
-    expect(continuations).toBe(mostLosses);
-    expect(givenUpFor(status.interruption ?? loss())).toBe('LostTooOften');
-    expect(givenUpFor({ reason: 'Quota', time: noon, containerLosses: 9 })).toBeUndefined();
+    expect(continuations).toBe(maxContainerLosses);
+    expect(abandonedReasonOf(status.interruption ?? loss())).toBe('LostTooOften');
+    expect(abandonedReasonOf({ reason: 'Quota', time: noon, containerLosses: 9 })).toBeUndefined();
   });
 
   it('does not count against a message', () => {
-    const status = withRunAsked(
+    const status = withRunRequested(
       { executionStatus: 'error', executionDetail: 'x', interruption: loss({ containerLosses: 3, abandonedReason: 'LostTooOften' }) },
       noon,
     );
     expect(status).toEqual({ executionStatus: 'running', interruption: { reason: 'Loss', time: noon, lastResumeTime: noon } });
-    expect(withRunAsked({ executionStatus: 'idle' }, noon)).toEqual({ executionStatus: 'running' });
+    expect(withRunRequested({ executionStatus: 'idle' }, noon)).toEqual({ executionStatus: 'running' });
   });
 });
 
@@ -71,17 +71,17 @@ describe('an agent that does not go on', () => {
   it('is told ever more rarely, and given up after some refusals', () => {
     let status: ConversationStatus = { executionStatus: 'paused', interruption: loss({ containerLosses: 1 }) };
     const waits = [];
-    while (status.interruption !== undefined && givenUpFor(status.interruption) === undefined) {
-      status = withRunRefused(withAttempt(status), 'failed');
+    while (status.interruption !== undefined && abandonedReasonOf(status.interruption) === undefined) {
+      status = withResumeRejected(withResumeAttempt(status), 'failed');
       waits.push(retryAfterMs(status.interruption ?? loss()));
     }
     expect(waits).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-    expect(status.interruption).toMatchObject({ resumeRejections: mostRefusals, resumeAttempts: mostRefusals });
+    expect(status.interruption).toMatchObject({ resumeRejections: maxResumeRejections, resumeAttempts: maxResumeRejections });
   });
 
   it.each(['busy', 'timeout', 'unreachable', 'dormant'] as const)('has not refused it when it is %s', (code) => {
     const status: ConversationStatus = { interruption: loss() };
-    expect(withRunRefused(status, code)).toBe(status);
+    expect(withResumeRejected(status, code)).toBe(status);
   });
 });
 
@@ -90,11 +90,11 @@ describe('a run of which nothing is heard', () => {
   const runs = (more: ConversationStatus = {}): ConversationStatus => ({ executionStatus: 'running', lastActivityTime: noon, ...more });
   const silentMs = async (looks: readonly (readonly [number, ConversationStatus])[]): Promise<number> => {
     const clock = new VirtualClock(noonMs);
-    const stalls = new Stalls({ clock });
+    const stalls = new StuckDetection({ clock });
     let silent = 0;
     for (const [afterMs, status] of looks) {
       await clock.advance(afterMs);
-      silent = stalls.look('c1', status);
+      silent = stalls.quietMs('c1', status);
     }
     return silent;
   };
@@ -180,17 +180,17 @@ describe('a run of which nothing is heard', () => {
 
   it('is not believed to run for a moment after it was stopped, and is stopped again if it did not take that', async () => {
     const clock = new VirtualClock(noonMs);
-    const stalls = new Stalls({ clock });
-    stalls.look('c1', runs());
+    const stalls = new StuckDetection({ clock });
+    stalls.quietMs('c1', runs());
     await clock.advance(hour);
-    stalls.stopped('c1', false);
-    expect(stalls.isStopping('c1')).toBe(true);
+    stalls.recordInterrupt('c1', false);
+    expect(stalls.isInterrupting('c1')).toBe(true);
     await clock.advance(1_500);
-    expect(stalls.isStopping('c1')).toBe(false);
-    expect(stalls.look('c1', runs())).toBe(hour + 1_500);
-    stalls.stopped('c1', true);
+    expect(stalls.isInterrupting('c1')).toBe(false);
+    expect(stalls.quietMs('c1', runs())).toBe(hour + 1_500);
+    stalls.recordInterrupt('c1', true);
     await clock.advance(1_500);
-    expect(stalls.look('c1', runs())).toBe(0);
+    expect(stalls.quietMs('c1', runs())).toBe(0);
   });
 });
 
@@ -234,21 +234,21 @@ describe('what is told of a run', () => {
     ['that only once', given, given, undefined],
   ])('%s', (_sentence, before, after, reason) => {
     const status = (interruption: InterruptedRun | undefined) => (interruption === undefined ? {} : { interruption });
-    expect(noticeOfRun(status(before), status(after))?.reason).toBe(reason);
+    expect(eventOfRun(status(before), status(after))?.reason).toBe(reason);
   });
 });
 
 describe('an agent that does not answer', () => {
   it('is told once, when that has lasted, and anew after it has answered', async () => {
     const clock = new VirtualClock(noonMs);
-    const silence = new AgentSilence({ clock, boundMs: 60_000 });
-    expect(silence.failed('s1')).toBe(false);
+    const silence = new UnresponsiveAgents({ clock, boundMs: 60_000 });
+    expect(silence.recordFailure('s1')).toBe(false);
     await clock.advance(59_999);
-    expect(silence.failed('s1')).toBe(false);
-    expect(silence.isSilent('s2')).toBe(false);
+    expect(silence.recordFailure('s1')).toBe(false);
+    expect(silence.isUnresponsive('s2')).toBe(false);
     await clock.advance(1);
-    expect([silence.failed('s1'), silence.failed('s1'), silence.isSilent('s1')]).toEqual([true, false, true]);
-    silence.over('s1');
-    expect([silence.isSilent('s1'), silence.failed('s1')]).toEqual([false, false]);
+    expect([silence.recordFailure('s1'), silence.recordFailure('s1'), silence.isUnresponsive('s1')]).toEqual([true, false, true]);
+    silence.forget('s1');
+    expect([silence.isUnresponsive('s1'), silence.recordFailure('s1')]).toEqual([false, false]);
   });
 });

@@ -1,18 +1,19 @@
 import fc from 'fast-check';
 import {
-  doubtOf,
+  unconfirmedDelivery,
   isLost,
-  isStored,
-  runOf,
-  sinceMessage,
-  withNothingSent,
-  withRefused,
-  withSending,
-  withTold,
-  withoutRunPending,
-  type Doubt,
-  type Sending,
+  type UnconfirmedDelivery,
+  type InFlight,
 } from '../../../../../src/controllers/conversation/messages/decide.ts';
+import { isStored } from '../../../../../src/controllers/conversation/messages/stored-message.ts';
+import { runRequestOf, correctedByMessage } from '../../../../../src/controllers/conversation/messages/run-request.ts';
+import {
+  withNothingInFlight,
+  withRejected,
+  withInFlight,
+  withDelivered,
+  withoutRunPending,
+} from '../../../../../src/controllers/conversation/messages/message-status.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import type { ConversationStatus, ExecutionStatus, LaterMessage } from '../../../../../src/resources/conversation.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
@@ -25,7 +26,7 @@ const aMessage = (number: number, text: string, run = true): LaterMessage => ({
   run,
 });
 const stored = (...texts: string[]) => texts.map((text, index) => ({ id: String(index), timestamp: noon, text }));
-const sending = (more: Partial<Sending> = {}): Sending => ({ number: 1, attempt: 1, time: noon, container: 'one', ...more });
+const inFlight = (more: Partial<InFlight> = {}): InFlight => ({ number: 1, attempt: 1, time: noon, container: 'one', ...more });
 const agentSays = (executionStatus: ExecutionStatus): AgentConversation => ({
   id: 'c1',
   executionStatus,
@@ -40,14 +41,14 @@ const agentSays = (executionStatus: ExecutionStatus): AgentConversation => ({
 describe('a message of which nobody knows whether it came', () => {
   const seconds = (count: number) => count * 1000;
   /** One process's looks at it, each at its time in seconds. */
-  const looks = (...at: readonly (readonly [number, 'runs' | 'stands', string?])[]): Doubt | undefined =>
-    at.reduce<Doubt | undefined>(
+  const looks = (...at: readonly (readonly [number, 'runs' | 'stands', string?])[]): UnconfirmedDelivery | undefined =>
+    at.reduce<UnconfirmedDelivery | undefined>(
       (known, [second, what, container = 'one']) =>
-        doubtOf(known, { uid: 'u', sending: sending(), container, runs: what === 'runs', now: seconds(second) }),
+        unconfirmedDelivery(known, { uid: 'u', inFlight: inFlight(), container, isRunning: what === 'runs', now: seconds(second) }),
       undefined,
     );
 
-  it.each<[string, Doubt | undefined, number, string, boolean]>([
+  it.each<[string, UnconfirmedDelivery | undefined, number, string, boolean]>([
     ['is not lost at the first look', looks([100, 'stands']), 100, 'one', false],
     ['may come as long as calls may be under way', looks([0, 'stands']), 19, 'one', false],
     ['is lost when that is over, and nothing runs', looks([0, 'stands']), 20, 'one', true],
@@ -70,14 +71,16 @@ describe('a message of which nobody knows whether it came', () => {
     expect(doubt !== undefined && isLost(doubt, container, seconds(at))).toBe(expected);
   });
 
-  it.each<[string, Partial<Sending>, string]>([
+  it.each<[string, Partial<InFlight>, string]>([
     ['has been sent again since', { attempt: 2 }, 'u'],
     ['is another one', { number: 2 }, 'u'],
     ['was marked anew', { time: later(1) }, 'u'],
     ['belongs to another conversation of the same name', {}, 'v'],
   ])('is in doubt from now on when it %s', (_case, more, uid) => {
     const known = looks([0, 'stands'], [19, 'stands']);
-    expect(doubtOf(known, { uid, sending: sending(more), container: 'one', runs: false, now: seconds(20) })).toMatchObject({
+    expect(
+      unconfirmedDelivery(known, { uid, inFlight: inFlight(more), container: 'one', isRunning: false, now: seconds(20) }),
+    ).toMatchObject({
       since: seconds(20),
     });
   });
@@ -119,31 +122,36 @@ describe('what the agent has stored', () => {
 
 describe('the status after a message', () => {
   it('shows the agent running as soon as it has been told', () => {
-    const status = withTold({ executionStatus: 'finished', agentEpoch: 1 }, aMessage(3, 'x'), { started: true, now: noon });
+    const status = withDelivered({ executionStatus: 'finished', agentEpoch: 1 }, aMessage(3, 'x'), { started: true, now: noon });
     expect(status).toEqual({ executionStatus: 'running', agentEpoch: 1, messages: { lastDelivered: 3, lastDeliveredTime: noon } });
-    expect(sinceMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 1_000 }).executionStatus).toBe('running');
-    expect(sinceMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 2_000 }).executionStatus).toBe('finished');
-    expect(sinceMessage(agentSays('waiting_for_confirmation'), status, { agentEpoch: 1, nowMs: noonMs }).executionStatus).toBe(
+    expect(correctedByMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 1_000 }).executionStatus).toBe('running');
+    expect(correctedByMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs + 2_000 }).executionStatus).toBe('finished');
+    expect(correctedByMessage(agentSays('waiting_for_confirmation'), status, { agentEpoch: 1, nowMs: noonMs }).executionStatus).toBe(
       'waiting_for_confirmation',
     );
-    expect(sinceMessage(agentSays('idle'), status, { agentEpoch: 2, nowMs: noonMs + 1_000 }).executionStatus).toBe('idle');
-    expect(sinceMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs - 3_600_000 }).executionStatus).toBe('finished');
+    expect(correctedByMessage(agentSays('idle'), status, { agentEpoch: 2, nowMs: noonMs + 1_000 }).executionStatus).toBe('idle');
+    expect(correctedByMessage(agentSays('finished'), status, { agentEpoch: 1, nowMs: noonMs - 3_600_000 }).executionStatus).toBe(
+      'finished',
+    );
   });
 
   it('takes a run that was cut for one that goes on', () => {
     const cut: ConversationStatus = { executionStatus: 'paused', interruption: { reason: 'User', time: noon } };
-    expect(withTold(cut, aMessage(1, 'x'), { started: true, now: later(5) }).interruption).toMatchObject({ lastResumeTime: later(5) });
-    expect(withTold(cut, aMessage(1, 'x', false), { started: false, now: later(5) })).toEqual({ ...cut, messages: { lastDelivered: 1 } });
+    expect(withDelivered(cut, aMessage(1, 'x'), { started: true, now: later(5) }).interruption).toMatchObject({ lastResumeTime: later(5) });
+    expect(withDelivered(cut, aMessage(1, 'x', false), { started: false, now: later(5) })).toEqual({
+      ...cut,
+      messages: { lastDelivered: 1 },
+    });
   });
 
   it('remembers a run that has yet to begin, also when another message comes that starts none', () => {
-    const waiting = withTold({}, aMessage(1, 'x'), { started: false, now: noon });
+    const waiting = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon });
     expect(waiting.messages).toEqual({ lastDelivered: 1, runPending: true, lastDeliveredTime: noon });
-    expect(withTold(waiting, aMessage(2, 'y', false), { started: false, now: later(1) }).messages).toMatchObject({
+    expect(withDelivered(waiting, aMessage(2, 'y', false), { started: false, now: later(1) }).messages).toMatchObject({
       lastDelivered: 2,
       runPending: true,
     });
-    expect(withTold(waiting, aMessage(2, 'y'), { started: true, now: later(1) }).messages).toEqual({
+    expect(withDelivered(waiting, aMessage(2, 'y'), { started: true, now: later(1) }).messages).toEqual({
       lastDelivered: 2,
       lastDeliveredTime: later(1),
     });
@@ -158,9 +166,9 @@ describe('the status after a message', () => {
     // To be told to run would be a confirmation, and to forget it would leave the message unread when that is refused.
     ['waiting_for_confirmation', 2_000, 'later'],
   ])('with an agent that is %s %i ms later: %s', (says, ms, expected) => {
-    const status = withTold({}, aMessage(1, 'x'), { started: false, now: noon });
-    expect(runOf(status, agentSays(says), noonMs + ms)).toBe(expected);
-    expect(runOf({}, agentSays(says), noonMs + ms)).toBe('none');
+    const status = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon });
+    expect(runRequestOf(status, agentSays(says), noonMs + ms)).toBe(expected);
+    expect(runRequestOf({}, agentSays(says), noonMs + ms)).toBe('none');
   });
 
   it.each<[string, ExecutionStatus, ExecutionStatus, 'run' | 'none']>([
@@ -170,19 +178,19 @@ describe('the status after a message', () => {
     ['was finished, which a message ends', 'finished', 'finished', 'none'],
     ['was paused and has failed since', 'paused', 'error', 'none'],
   ])('a run that an agent had no room for begins later: one that %s', (_, was, says, expected) => {
-    const status = withTold({}, aMessage(1, 'x'), { started: false, now: noon, was });
-    expect(runOf(status, agentSays(says), noonMs + 60_000)).toBe(expected);
+    const status = withDelivered({}, aMessage(1, 'x'), { started: false, now: noon, was });
+    expect(runRequestOf(status, agentSays(says), noonMs + 60_000)).toBe(expected);
     expect(withoutRunPending(status).messages).toEqual({ lastDelivered: 1, lastDeliveredTime: noon });
     // The next message says anew what it was.
-    const next = withTold(status, aMessage(2, 'y'), { started: false, now: noon, was: 'idle' });
+    const next = withDelivered(status, aMessage(2, 'y'), { started: false, now: noon, was: 'idle' });
     expect(next.messages).toEqual({ lastDelivered: 2, lastDeliveredTime: noon, runPending: true });
   });
 
   it('keeps the mark of one message until it is known what became of it', () => {
-    const marked = withSending({ messages: { lastDelivered: 4 } }, sending({ number: 5 }));
-    expect(marked.messages).toEqual({ lastDelivered: 4, inFlight: sending({ number: 5 }) });
-    expect(withNothingSent(marked).messages).toEqual({ lastDelivered: 4 });
-    expect(withRefused(marked, aMessage(5, 'x')).messages).toEqual({ lastDelivered: 5 });
-    expect(withTold(marked, aMessage(5, 'x', false), { started: false, now: noon }).messages).toEqual({ lastDelivered: 5 });
+    const marked = withInFlight({ messages: { lastDelivered: 4 } }, inFlight({ number: 5 }));
+    expect(marked.messages).toEqual({ lastDelivered: 4, inFlight: inFlight({ number: 5 }) });
+    expect(withNothingInFlight(marked).messages).toEqual({ lastDelivered: 4 });
+    expect(withRejected(marked, aMessage(5, 'x')).messages).toEqual({ lastDelivered: 5 });
+    expect(withDelivered(marked, aMessage(5, 'x', false), { started: false, now: noon }).messages).toEqual({ lastDelivered: 5 });
   });
 });

@@ -71,27 +71,24 @@ class Bench {
     const { clock, container } = this;
     const seen = this.conversation;
     const state = { executionStatus: this.executionStatus } as AgentConversation;
-    // eslint-disable-next-line @typescript-eslint/no-this-alias -- the addressee has a `this` of its own
-    const bench = this;
-    const addressee = {
-      conversation: seen,
-      status: seen.status ?? {},
-      ...{ endpoint: { baseUrl: 'http://agent', sessionKey: 's' }, id: 'c1', container, state },
-      message: (number: number) => Promise.resolve(bench.conversation.spec.messages?.find((message) => message.number === number)),
-      async store() {
-        await bench.onStore(this.status);
-        if (bench.conversation.metadata.resourceVersion !== this.conversation.metadata.resourceVersion)
-          throw new ApiError(409, { reason: 'Conflict' });
-        const { metadata } = this.conversation;
-        const resourceVersion = String(Number(metadata.resourceVersion) + 1);
-        bench.conversation = { ...this.conversation, metadata: { ...metadata, resourceVersion }, status: this.status };
-        this.conversation = bench.conversation;
-      },
+    let stored = seen;
+    const save = async (status: ConversationStatus) => {
+      await this.onStore(status);
+      if (this.conversation.metadata.resourceVersion !== stored.metadata.resourceVersion) throw new ApiError(409, { reason: 'Conflict' });
+      const resourceVersion = String(Number(stored.metadata.resourceVersion) + 1);
+      this.conversation = { ...stored, metadata: { ...stored.metadata, resourceVersion }, status };
+      stored = this.conversation;
+    };
+    const recipient = {
+      ...{ conversation: seen, endpoint: { baseUrl: 'http://agent', sessionKey: 's' }, id: 'c1', container, state, save },
+      message: (number: number) => Promise.resolve(this.conversation.spec.messages?.find((message) => message.number === number)),
     };
     try {
-      return await operator.deliver(addressee, new AbortController().signal);
+      const delivered = await operator.deliver(recipient, seen.status ?? {}, new AbortController().signal);
+      if (delivered.status !== stored.status) await save(delivered.status);
+      if (delivered.error !== undefined) throw delivered.error;
+      return delivered.againAfterMs;
     } finally {
-      if (addressee.conversation === this.conversation && addressee.status !== this.conversation.status) await addressee.store();
       await clock.settle();
     }
   }

@@ -1,4 +1,4 @@
-import { AgentHints } from '../../../../../src/controllers/conversation/polling/agent-notifications.ts';
+import { AgentNotifications } from '../../../../../src/controllers/conversation/polling/agent-notifications.ts';
 import { conversationIndexers } from '../../../../../src/controllers/caches.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { cachedConversation, type CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
@@ -21,7 +21,7 @@ function setUp(...counts: readonly (readonly [sandbox: string, owner: string, co
       );
   }
   const told: string[] = [];
-  const hints = new AgentHints({ stores, clock, onHint: ({ name }) => void told.push(name) });
+  const hints = new AgentNotifications({ stores, clock, onNotification: ({ name }) => void told.push(name) });
   const idOf = (name: string) => conversationIdOf(aConversation({ name }));
   return { clock, hints, idOf, told: () => told.splice(0) };
 }

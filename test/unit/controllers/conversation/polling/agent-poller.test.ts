@@ -1,21 +1,22 @@
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
-import { AgentLooks, type AgentLooksOptions } from '../../../../../src/controllers/conversation/polling/agent-poller.ts';
+import { AgentPoller, type AgentPollerOptions } from '../../../../../src/controllers/conversation/polling/agent-poller.ts';
+import { PollBulkhead } from '../../../../../src/controllers/poll-bulkhead.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 
 const state = (id: string): AgentConversation => ({
   ...{ id, executionStatus: 'idle', reportedStatus: 'idle', title: undefined, createdAt: undefined, updatedAt: undefined },
   ...{ lastUserMessageId: undefined, metrics: undefined },
 });
-const asked = { endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, agent: 'container', owner: 'alice' };
+const target = { endpoint: { baseUrl: 'http://agent', sessionKey: 'k' }, agent: 'container', owner: 'alice' };
 const never = new AbortController().signal;
 
-function setUp(agent: Partial<AgentLooksOptions['agent']> = {}) {
+function setUp(agent: Partial<AgentPollerOptions['agent']> = {}) {
   const clock = new VirtualClock();
   const calls: string[] = [];
-  const looks = new AgentLooks({
+  const poller = new AgentPoller({
     clock,
-    random: () => 0,
+    bulkhead: new PollBulkhead({ clock, random: () => 0 }),
     agent: {
       conversation: (_, id) => {
         calls.push(id);
@@ -28,45 +29,45 @@ function setUp(agent: Partial<AgentLooksOptions['agent']> = {}) {
       ...agent,
     },
   });
-  const lookAt = async (...ids: string[]) => {
-    const all = Promise.all(ids.map((id) => looks.look(asked, id, never)));
+  const pollAll = async (...ids: string[]) => {
+    const all = Promise.all(ids.map((id) => poller.poll(target, id, never)));
     await clock.advance(100);
     return (await all).map((polled) => ('answer' in polled ? polled.answer?.id : 'later'));
   };
-  return { clock, calls, looks, lookAt };
+  return { clock, calls, poller, pollAll };
 }
 
-describe('AgentLooks', () => {
+describe('AgentPoller', () => {
   it('one that is due alone is asked for alone', async () => {
-    const { calls, lookAt } = setUp();
-    expect(await lookAt('one')).toEqual(['one']);
+    const { calls, pollAll } = setUp();
+    expect(await pollAll('one')).toEqual(['one']);
     expect(calls).toEqual(['one']);
   });
 
   it('those that are due together are asked for together, and each gets its own answer', async () => {
-    const { calls, lookAt } = setUp();
-    expect(await lookAt('one', 'unknown', 'two')).toEqual(['one', undefined, 'two']);
+    const { calls, pollAll } = setUp();
+    expect(await pollAll('one', 'unknown', 'two')).toEqual(['one', undefined, 'two']);
     expect(calls).toEqual(['one unknown two']);
   });
 
-  it('another agent is asked by itself', async () => {
-    const { clock, calls, looks } = setUp();
-    const both = Promise.all([looks.look(asked, 'one', never), looks.look({ ...asked, agent: 'other' }, 'two', never)]);
+  it('another agent is target by itself', async () => {
+    const { clock, calls, poller } = setUp();
+    const both = Promise.all([poller.poll(target, 'one', never), poller.poll({ ...target, agent: 'other' }, 'two', never)]);
     await clock.advance(100);
     await both;
     expect(calls).toEqual(['one', 'two']);
   });
 
   it('twenty at once are the most', async () => {
-    const { calls, lookAt } = setUp();
-    await lookAt(...Array.from({ length: 45 }, (_, index) => `c${index}`));
+    const { calls, pollAll } = setUp();
+    await pollAll(...Array.from({ length: 45 }, (_, index) => `c${index}`));
     expect(calls.map((call) => call.split(' ').length)).toEqual([20, 20, 5]);
   });
 
   it('one call at a time is under way to each agent', async () => {
     let underWay = 0;
     let most = 0;
-    const { lookAt, clock } = setUp({
+    const { pollAll, clock } = setUp({
       conversations: async (_, ids) => {
         most = Math.max(most, ++underWay);
         await new Promise<void>((resolve) => clock.after(20, resolve));
@@ -74,25 +75,25 @@ describe('AgentLooks', () => {
         return ids.map(state);
       },
     });
-    await lookAt(...Array.from({ length: 60 }, (_, index) => `c${index}`));
+    await pollAll(...Array.from({ length: 60 }, (_, index) => `c${index}`));
     expect(most).toBe(1);
   });
 
   it('where the whole can not be read, each is asked for', async () => {
-    const { calls, lookAt } = setUp({ conversations: () => Promise.reject(new AgentError('malformed', 'too large')) });
-    expect(await lookAt('one', 'two')).toEqual(['one', 'two']);
+    const { calls, pollAll } = setUp({ conversations: () => Promise.reject(new AgentError('malformed', 'too large')) });
+    expect(await pollAll('one', 'two')).toEqual(['one', 'two']);
     expect(calls).toEqual(['one', 'two']);
   });
 
   it('one that can not be read does not hide the others, which are asked for as ever', async () => {
     const tooLarge = new AgentError('malformed', 'too large', { status: 200 });
-    const { looks, clock, lookAt } = setUp({
+    const { poller, clock, pollAll } = setUp({
       conversations: () => Promise.reject(tooLarge),
       conversation: (_, id) => (id === 'large' ? Promise.reject(tooLarge) : Promise.resolve(state(id))),
     });
-    expect(await lookAt('one', 'large', 'two')).toEqual(['one', 'later', 'two']);
-    const polled = looks.look(asked, 'large', never);
-    const other = looks.look(asked, 'one', never);
+    expect(await pollAll('one', 'large', 'two')).toEqual(['one', 'later', 'two']);
+    const polled = poller.poll(target, 'large', never);
+    const other = poller.poll(target, 'one', never);
     await clock.advance(100);
     expect(await polled).toEqual({ laterMs: 15_000, error: tooLarge });
     expect(await other).toMatchObject({ answer: { id: 'one' } });
@@ -100,17 +101,17 @@ describe('AgentLooks', () => {
 
   it('where none can be read it is the agent that is left alone', async () => {
     const fails = () => Promise.reject(new AgentError('failed', 'The agent answered 500.', { status: 500 }));
-    const { looks, lookAt, clock } = setUp({ conversations: fails, conversation: fails });
-    expect(await lookAt('one', 'two')).toEqual(['later', 'later']);
-    const polled = looks.look(asked, 'one', never);
+    const { poller, pollAll, clock } = setUp({ conversations: fails, conversation: fails });
+    expect(await pollAll('one', 'two')).toEqual(['later', 'later']);
+    const polled = poller.poll(target, 'one', never);
     await clock.advance(100);
-    // Nobody has been asked.
+    // Nobody has been target.
     expect(Object.keys(await polled)).toEqual(['laterMs']);
   });
 
   it('an agent that does not answer is not asked for each', async () => {
-    const { calls, lookAt } = setUp({ conversations: () => Promise.reject(new AgentError('timeout', 'no answer')) });
-    expect(await lookAt('one', 'two')).toEqual(['later', 'later']);
+    const { calls, pollAll } = setUp({ conversations: () => Promise.reject(new AgentError('timeout', 'no answer')) });
+    expect(await pollAll('one', 'two')).toEqual(['later', 'later']);
     expect(calls).toEqual([]);
   });
 });

@@ -1,45 +1,47 @@
 import {
   fullBudget,
-  hintBurst,
+  notificationBurst,
+  msPerNotification,
+  spend,
+} from '../../../../../src/controllers/conversation/polling/notification-budget.ts';
+import {
   intervalMs,
-  isFresh,
-  mostForIdleTimeout,
+  isStateStale,
+  maxForIdleTimeout,
   nextOnGrid,
-  perHintMs,
   phaseOf,
   slotMs,
-  spend,
-  type Quiet,
+  type IntervalInput,
 } from '../../../../../src/controllers/conversation/polling/poll-interval.ts';
 import { executionStatuses, type ConversationStatus } from '../../../../../src/resources/conversation.ts';
 import { noon, noonMs } from '../../../../support/builders.ts';
 
 describe('how long until the next look', () => {
-  const cases: [string, Partial<Quiet>, number][] = [
+  const cases: [string, Partial<IntervalInput>, number][] = [
     ['a run in which something has just changed: half a second', { executionStatus: 'running', quietMs: 0 }, 500],
     ['a run that has been the same for 10 s: longer', { executionStatus: 'running', quietMs: 10_000 }, 2_000],
     ['a run that has been the same for an hour: 4 s, so that a change is known within 5', { executionStatus: 'running' }, 4_000],
-    ['… and longer where its agent is heard', { executionStatus: 'running', heard: true }, 16_000],
-    ['… but not where a limit says so', { executionStatus: 'running', heard: true, mostMs: 4_000 }, 4_000],
-    ['… and no sooner where it stands', { executionStatus: 'idle', heard: true }, 64_000],
+    ['… and longer where its agent is heard', { executionStatus: 'running', notifies: true }, 16_000],
+    ['… but not where a limit says so', { executionStatus: 'running', notifies: true, maxMs: 4_000 }, 4_000],
+    ['… and no sooner where it stands', { executionStatus: 'idle', notifies: true }, 64_000],
     ['one that has just finished: not soon', { executionStatus: 'finished', quietMs: 0 }, 16_000],
     ['one that has been idle for an hour: a minute', { executionStatus: 'idle' }, 64_000],
     ['one that waits for a person: sooner than an idle one', { executionStatus: 'waiting_for_confirmation' }, 16_000],
     ['an idle one to which something has just been said: half a second', { executionStatus: 'idle', attentive: true }, 500],
-    ['an idle one whose idle time is limited: in time for that', { executionStatus: 'idle', mostMs: 5_000 }, 4_000],
-    ['however short that limit is', { executionStatus: 'idle', mostMs: 1 }, 500],
-    ['a run is looked at as often as ever then', { executionStatus: 'running', quietMs: 0, mostMs: 60_000 }, 500],
+    ['an idle one whose idle time is limited: in time for that', { executionStatus: 'idle', maxMs: 5_000 }, 4_000],
+    ['however short that limit is', { executionStatus: 'idle', maxMs: 1 }, 500],
+    ['a run is looked at as often as ever then', { executionStatus: 'running', quietMs: 0, maxMs: 60_000 }, 500],
     ['one whose agent says what nobody knows', { executionStatus: undefined }, 64_000],
   ];
   it.each(cases)('%s', (_, quiet, expected) => {
-    expect(intervalMs({ executionStatus: 'running', quietMs: 3_600_000, attentive: false, heard: false, ...quiet })).toBe(expected);
+    expect(intervalMs({ executionStatus: 'running', quietMs: 3_600_000, attentive: false, notifies: false, ...quiet })).toBe(expected);
   });
 
   it('no status has an interval beyond a minute, nor one below half a second, and it never shrinks with quiet', () => {
     for (const executionStatus of executionStatuses) {
       let before = 0;
       for (let quietMs = 0; quietMs < 1_000_000; quietMs += 777) {
-        const interval = intervalMs({ executionStatus, quietMs, attentive: false, heard: false });
+        const interval = intervalMs({ executionStatus, quietMs, attentive: false, notifies: false });
         expect(interval).toBeGreaterThanOrEqual(Math.max(500, before));
         expect(interval).toBeLessThanOrEqual(64_000);
         before = interval;
@@ -48,7 +50,7 @@ describe('how long until the next look', () => {
   });
 
   it('a quarter of the idle timeout is the most', () => {
-    expect([mostForIdleTimeout(undefined), mostForIdleTimeout(20_000)]).toEqual([undefined, 5_000]);
+    expect([maxForIdleTimeout(undefined), maxForIdleTimeout(20_000)]).toEqual([undefined, 5_000]);
   });
 });
 
@@ -93,7 +95,7 @@ describe('whether something was just said to the agent', () => {
     ['nothing is known', {}, false],
   ];
   it.each(cases)('%s', (_, status, expected) => {
-    expect(isFresh(status, noonMs + 1_000)).toBe(expected);
+    expect(isStateStale(status, noonMs + 1_000)).toBe(expected);
   });
 });
 
@@ -101,18 +103,18 @@ describe('hints', () => {
   it('count at once at first, then so often and no oftener', () => {
     let budget = fullBudget(0);
     const due: number[] = [];
-    for (let index = 0; index < hintBurst + 3; index++) {
+    for (let index = 0; index < notificationBurst + 3; index++) {
       const spent = spend(budget, 0);
       budget = spent.budget;
       due.push(spent.dueAt);
     }
-    expect(due.slice(0, hintBurst)).toEqual(Array.from({ length: hintBurst }, () => 0));
-    expect(due.slice(hintBurst)).toEqual([perHintMs, 2 * perHintMs, 3 * perHintMs]);
+    expect(due.slice(0, notificationBurst)).toEqual(Array.from({ length: notificationBurst }, () => 0));
+    expect(due.slice(notificationBurst)).toEqual([msPerNotification, 2 * msPerNotification, 3 * msPerNotification]);
   });
 
   it('are followed closely only as long as they are rare', () => {
     let budget = fullBudget(0);
-    const attentive = Array.from({ length: hintBurst + 1 }, () => {
+    const attentive = Array.from({ length: notificationBurst + 1 }, () => {
       const spent = spend(budget, 0);
       budget = spent.budget;
       return spent.attentive;

@@ -2,7 +2,7 @@ import { noAgentCredentials } from '../../../../../src/agent/credentials.ts';
 import type { AgentCallOptions, AgentConversation, AgentEndpoint, NewAgentConversation } from '../../../../../src/agent/agent.ts';
 import { AgentError } from '../../../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
-import { AgentSilence } from '../../../../../src/controllers/unresponsive-agents.ts';
+import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
 import { ConversationReconciler } from '../../../../../src/controllers/conversation/reconcile.ts';
 import { maxPerOwner, ownerShare, workers } from '../../../../../src/controllers/workers.ts';
 import { Controller } from '../../../../../packages/kube/src/controller.ts';
@@ -84,8 +84,8 @@ function besideHanging(count: number) {
   const silent: string[] = [];
   const reconciler = new ConversationReconciler({
     ...{ client, stores, agent, clock, keys: sceneKeys, gitHosts: {}, random: () => 0.5, logger: silentLogger, metrics: createMetrics() },
-    ...{ credentials: noAgentCredentials, events: { record: () => undefined }, silence: new AgentSilence({ clock }) },
-    onSilent: ({ metadata }) => void silent.push(metadata.name),
+    ...{ credentials: noAgentCredentials, events: { record: () => undefined }, unresponsiveAgents: new UnresponsiveAgents({ clock }) },
+    onUnresponsive: ({ metadata }) => void silent.push(metadata.name),
   });
   const controller = new Controller({
     ...{ name: 'conversation', clock, random: () => 0.5, logger: silentLogger },

@@ -2,14 +2,10 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  cloneScript,
-  cloneUrlOf,
-  preparation,
-  setupScript,
-  workspaceScript,
-  type Repository,
-} from '../../../../../src/controllers/conversation/start/clone-script.ts';
+import { cloneScript } from '../../../../../src/controllers/conversation/start/clone-script.ts';
+import { cloneUrlOf, type Repository } from '../../../../../src/controllers/conversation/start/repository.ts';
+import { PreparationExitCode } from '../../../../../src/controllers/conversation/start/exit-codes.ts';
+import { setupScript, workspaceScript } from '../../../../../src/controllers/conversation/start/setup-script.ts';
 import { shellQuote } from '../../../../../src/controllers/conversation/start/shell-quote.ts';
 
 let folder: string;
@@ -64,8 +60,8 @@ describe('preparing a repository', () => {
 
   it('tells a missing branch from a missing repository, and leaves no half clone', () => {
     const cwd = workspace();
-    expect(sh(cwd, script({ name: 'acme/app', branch: 'nope' })).status).toBe(preparation.branchNotFound);
-    expect(sh(cwd, script({ name: 'acme/nope' })).status).toBe(preparation.cloneFailed);
+    expect(sh(cwd, script({ name: 'acme/app', branch: 'nope' })).status).toBe(PreparationExitCode.branchNotFound);
+    expect(sh(cwd, script({ name: 'acme/nope' })).status).toBe(PreparationExitCode.cloneFailed);
     expect(existsSync(join(cwd, 'project'))).toBe(false);
     expect(readdirSync(join(cwd, '.agent'))).toEqual([]);
   });
@@ -116,14 +112,14 @@ describe('preparing a repository', () => {
     const cwd = workspace();
     mkdirSync(join(folder, 'hosts', 'acme', 'empty.git'), { recursive: true });
     git(join(folder, 'hosts', 'acme', 'empty.git'), 'init', '-q', '--bare');
-    expect(sh(cwd, script({ name: 'acme/empty', branch: 'main' })).status).toBe(preparation.branchNotFound);
+    expect(sh(cwd, script({ name: 'acme/empty', branch: 'main' })).status).toBe(PreparationExitCode.branchNotFound);
     const { status, stdout } = sh(cwd, script({ name: 'acme/empty' }));
     expect({ status, stdout }).toEqual({ status: 0, stdout: 'The repository has no commits yet.\n' });
     expect(existsSync(join(cwd, 'project', '.git'))).toBe(true);
   });
 
   it('does not take the end of a name for the name of a branch', () => {
-    expect(sh(workspace(), script({ name: 'acme/app', branch: "it's-$odd" })).status).toBe(preparation.branchNotFound);
+    expect(sh(workspace(), script({ name: 'acme/app', branch: "it's-$odd" })).status).toBe(PreparationExitCode.branchNotFound);
   });
 
   it('gives up what takes more than it may', () => {
@@ -136,7 +132,7 @@ describe('preparing a repository', () => {
     git(origin, '-c', 'core.compression=1', 'add', '.');
     git(origin, 'commit', '-q', '-m', 'large');
     rmSync(join(origin, 'zeros'));
-    expect(sh(cwd, script({ name: 'acme/large' })).status).toBe(preparation.tooLarge);
+    expect(sh(cwd, script({ name: 'acme/large' })).status).toBe(PreparationExitCode.tooLarge);
     expect(readdirSync(join(cwd, '.agent'))).toEqual([]);
     expect(existsSync(join(cwd, 'project'))).toBe(false);
   }, 60_000);
@@ -175,7 +171,10 @@ describe('setting up', () => {
     writeFileSync(join(cwd, 'outside.sh'), 'echo out >outside.log\n');
     symlinkSync(target, join(cwd, 'project', '.openhands', name));
     const { status, stdout } = sh(cwd, setupScript);
-    expect({ status, stdout }).toEqual({ status: preparation.leadsOut, stdout: `.openhands/${name} leads out of the repository.\n` });
+    expect({ status, stdout }).toEqual({
+      status: PreparationExitCode.leadsOut,
+      stdout: `.openhands/${name} leads out of the repository.\n`,
+    });
     expect(existsSync(join(cwd, 'project', '.git', 'hooks'))).toBe(false);
   });
 

@@ -1,4 +1,5 @@
-import { ensureSandbox, findSandbox, type SandboxAccess } from '../../../../../src/controllers/conversation/start/sandbox-creation.ts';
+import { ensureSandbox } from '../../../../../src/controllers/conversation/start/sandbox-creation.ts';
+import { findSandbox, type SandboxAccess } from '../../../../../src/controllers/conversation/sandbox-lookup.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { conversations } from '../../../../../src/resources/conversation.ts';
 import { ownerReferenceTo } from '../../../../../packages/kube/src/object.ts';

@@ -4,11 +4,11 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  lookCommand,
+  reportCommand,
   reportOf,
   startCommand,
   stepTimedOut,
-  type Step,
+  type SandboxStep,
   type StepReport,
 } from '../../../../../src/controllers/conversation/start/step-command.ts';
 
@@ -17,7 +17,7 @@ let number = 0;
 beforeEach(() => (cwd = mkdtempSync(join(tmpdir(), 'step-'))));
 afterEach(() => rmSync(cwd, { recursive: true, force: true }));
 
-const aStep = (script: string, more: Partial<Step> = {}): Step => ({
+const aStep = (script: string, more: Partial<SandboxStep> = {}): SandboxStep => ({
   name: 'setup',
   id: `uid-${number++}`,
   script,
@@ -34,10 +34,10 @@ async function sh(command: string): Promise<StepReport> {
   if (report === undefined) throw new Error(`no report: ${exitCode} ${stdout}`);
   return report;
 }
-const start = (step: Step, waitSeconds = 0) => sh(startCommand(step, waitSeconds));
-const look = (step: Step, waitSeconds = 0) => sh(lookCommand(step, waitSeconds));
+const start = (step: SandboxStep, waitSeconds = 0) => sh(startCommand(step, waitSeconds));
+const look = (step: SandboxStep, waitSeconds = 0) => sh(reportCommand(step, waitSeconds));
 /** As the operator asks. */
-async function finish(step: Step): Promise<StepReport> {
+async function finish(step: SandboxStep): Promise<StepReport> {
   let report = await start(step, 1);
   for (let asked = 0; asked < 120 && !['done', 'exhausted'].includes(report.state); asked += 1)
     report = report.state === 'running' ? await look(step, 1) : await start(step, 1);
