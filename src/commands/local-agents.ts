@@ -9,7 +9,7 @@ import type { DataFolder } from './data-folder.ts';
 import { defaultTemplate, referenceAgentImage } from './default-template.ts';
 import { ensure } from './ensure.ts';
 import { useLocalModel, type LocalModel } from './local-model.ts';
-import { installOpenHands, installSteps, pinnedVersion } from './openhands/install.ts';
+import { installOpenHands, pinnedVersion } from './openhands/install.ts';
 import { openHandsImage, openHandsProgram } from './openhands/program.ts';
 import { showProgress } from './openhands/progress.ts';
 import { liteLlmModel, openHandsTemplate, openHandsTemplateName } from './openhands/template.ts';
@@ -77,7 +77,7 @@ async function openHands(options: LocalAgentsOptions, reference: LocalAgents['im
     constraints,
     environment,
     python: config.PYTHON,
-    progress: () => showProgress({ screen: process.stderr, label: 'agent', steps: installSteps }),
+    progress: () => showProgress(process.stderr, 'agent'),
     signal,
   });
   return {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { anyPort, count, flag, httpUrl, listOf, operating, port, readEnvironment, seconds, shared } from './environment.ts';
+import { count, flag, httpUrl, listOf, numberFrom, operating, port, readEnvironment, seconds, shared } from './environment.ts';
 import { serving } from './serving.ts';
 
 const cluster = {
@@ -8,7 +8,7 @@ const cluster = {
   NAMESPACE: z.string().optional(),
   /** Files with master keys, the current one first, separated by commas. Each holds at least 32 bytes. */
   MASTER_KEY_FILES: z.string('must name at least one file').transform((text) => text.split(',')),
-  METRICS_PORT: port(9464),
+  METRICS_PORT: port().default(9464),
 };
 
 const operatorSchema = z
@@ -18,48 +18,47 @@ const operatorSchema = z
     /** Work in every namespace, not in one; the lease stays in NAMESPACE. */
     ALL_NAMESPACES: flag(false),
     /** Of /alive and /ready. */
-    HEALTH_PORT: port(8081),
+    HEALTH_PORT: port().default(8081),
     /** Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents are polled only. */
     AGENT_SIDE_URL: httpUrl.optional(),
     /** Where gateways say that agents have something to tell; without a port they can't, and agents are polled only. */
     HINT_HOST: z.string().default('0.0.0.0'),
-    HINT_PORT: anyPort().optional(),
+    HINT_PORT: port().optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
     /** How long the others leave a leader alone that does not renew its lease. The same for all of them. */
-    LEASE_DURATION_SECONDS: seconds(15),
+    LEASE_DURATION_SECONDS: seconds().default(15),
     /** How long a leader goes on without a renewal. What is left of the lease then is how long a write may be under way. */
-    LEASE_RENEW_DEADLINE_SECONDS: seconds(10),
+    LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
     /** Between renewals. */
-    LEASE_RETRY_PERIOD_SECONDS: seconds(2),
+    LEASE_RETRY_PERIOD_SECONDS: seconds().default(2),
   })
-  .refine((config) => config.LEASE_DURATION_SECONDS > config.LEASE_RENEW_DEADLINE_SECONDS, {
-    path: ['LEASE_DURATION_SECONDS'],
-    error: 'must be more than LEASE_RENEW_DEADLINE_SECONDS',
-  })
-  .refine((config) => config.LEASE_RENEW_DEADLINE_SECONDS > 1.2 * config.LEASE_RETRY_PERIOD_SECONDS, {
-    path: ['LEASE_RENEW_DEADLINE_SECONDS'],
-    error: 'must be more than 1.2 times LEASE_RETRY_PERIOD_SECONDS',
+  .superRefine((config, context) => {
+    const { LEASE_DURATION_SECONDS: duration, LEASE_RENEW_DEADLINE_SECONDS: deadline, LEASE_RETRY_PERIOD_SECONDS: retry } = config;
+    const refuse = (name: keyof typeof config, message: string) => context.addIssue({ code: 'custom', path: [name], message });
+    if (duration <= deadline) refuse('LEASE_DURATION_SECONDS', `must be more than LEASE_RENEW_DEADLINE_SECONDS (${deadline})`);
+    if (deadline <= 1.2 * retry)
+      refuse('LEASE_RETRY_PERIOD_SECONDS', `must be less than LEASE_RENEW_DEADLINE_SECONDS (${deadline}) divided by 1.2`);
   });
 
 const gatewaySchema = z.object({
   ...cluster,
   ...serving,
   HOST: z.string().default('0.0.0.0'),
-  PORT: port(3000),
+  PORT: port().default(3000),
   /** Of what sandboxes may reach, and nobody else has to: webhooks and private repositories. By default there is none. */
-  AGENT_SIDE_PORT: anyPort().optional(),
+  AGENT_SIDE_PORT: port().optional(),
   /** Where the operators listen for what agents hint: a name for all of them, or several URLs. By default they find out by polling. */
   OPERATOR_HINT_URLS: listOf((text) => httpUrl.safeParse(text).success, 'must be an http or https URL'),
   /** Requests to agents and WebSockets at once: of one sandbox, and of all. */
-  PROXY_CONNECTIONS_PER_SANDBOX: count(256),
-  PROXY_CONNECTIONS: count(10_000),
+  PROXY_CONNECTIONS_PER_SANDBOX: count().default(256),
+  PROXY_CONNECTIONS: count().default(10_000),
   /** How long an agent may take to begin an answer; some of its calls last as long as a command. */
-  PROXY_FIRST_BYTE_SECONDS: seconds(600),
+  PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
   /** How long nothing may come from an agent in the middle of an answer, or in either direction of a WebSocket. */
-  PROXY_IDLE_SECONDS: seconds(600),
+  PROXY_IDLE_SECONDS: seconds().default(600),
   /** How long it goes on after it was told to end and /ready says no, so that nobody sends it requests any more when it stops. */
-  DRAIN_SECONDS: z.coerce.number('must be a number of seconds').min(0).max(15, 'must be at most 15').default(0),
+  DRAIN_SECONDS: numberFrom({ from: 0, to: 15, unit: 'a number of seconds', fractions: true }).default(0),
 });
 
 /** The settings of `conversation-operator operator`. */

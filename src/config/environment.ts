@@ -5,32 +5,50 @@ export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
 
+interface Range {
+  readonly from: number;
+  readonly to: number;
+  /** Default: a whole number. */
+  readonly unit?: string;
+  readonly fractions?: boolean;
+  /** 0 is accepted below `from` as well. */
+  readonly zeroIsNoLimit?: boolean;
+}
+
+/** A number within bounds, which its error names. */
+export const numberFrom = ({ from, to, unit = 'a whole number', fractions = false, zeroIsNoLimit = false }: Range) =>
+  z.string().transform((text, context) => {
+    const value = text.trim() === '' ? Number.NaN : Number(text);
+    const isWithin = (value >= from && value <= to && (fractions || Number.isInteger(value))) || (zeroIsNoLimit && value === 0);
+    if (!isWithin) context.addIssue(`must be ${unit} from ${from} to ${to}${zeroIsNoLimit ? ', or 0 for no limit' : ''}`);
+    return value;
+  });
+
 /** A TCP port; 0 lets the system choose. */
-export const anyPort = () => z.coerce.number('must be a number').int('must be a whole number').min(0).max(65_535);
+export const port = () => numberFrom({ from: 0, to: 65_535 });
 
-export const port = (fallback: number) => anyPort().default(fallback);
-
-export const seconds = (fallback: number) =>
-  z.coerce.number('must be a number of seconds').positive('must be more than 0').default(fallback);
+const daySeconds = 86_400;
+/** A period without fractions of a millisecond, as timers have it. */
+export const seconds = (to = daySeconds) => numberFrom({ from: 0.001, to, unit: 'a number of seconds', fractions: true });
 
 /** For `timeout` of a shell. */
-const wholeSeconds = (fallback: number) =>
-  z.coerce
-    .number('must be a number of seconds')
-    .int('must be a whole number of seconds')
-    .min(1)
-    .max(86_400, 'must be at most a day')
-    .default(fallback);
+const wholeSeconds = () => numberFrom({ from: 1, to: daySeconds, unit: 'a whole number of seconds' });
 
+const maxCount = 1_000_000_000;
 /** A number of things that there may be at most. */
-export const count = (fallback: number) => z.coerce.number('must be a number').int('must be a whole number').min(1).default(fallback);
+export const count = () => numberFrom({ from: 1, to: maxCount });
+/** The same, or 0 for no limit. */
+export const countOrNoLimit = (from = 1) => numberFrom({ from, to: maxCount, zeroIsNoLimit: true });
+
+/** One of these texts. */
+export const oneOf = <const T extends readonly [string, ...string[]]>(...texts: T) =>
+  z.enum(texts, `must be ${texts.slice(0, -1).join(', ')} or ${texts.at(-1) ?? ''}`);
 
 /** `true` and `false`, also `1` and `0`. */
 export const flag = (fallback: boolean) =>
-  z
-    .enum(['true', 'false', '1', '0'])
-    .default(fallback ? 'true' : 'false')
-    .transform((text) => text === 'true' || text === '1');
+  oneOf('true', 'false', '1', '0')
+    .transform((text) => text === 'true' || text === '1')
+    .default(fallback);
 
 /** Texts separated by commas; by default none. */
 export const listOf = (isValid: (text: string) => boolean, message: string) =>
@@ -46,8 +64,8 @@ export const listOf = (isValid: (text: string) => boolean, message: string) =>
     .pipe(z.array(z.string().refine(isValid, message)));
 
 export const logging = {
-  LOG_LEVEL: z.enum(['error', 'warn', 'info', 'debug']).default('info'),
-  LOG_FORMAT: z.enum(['json', 'pretty']).optional(),
+  LOG_LEVEL: oneOf('error', 'warn', 'info', 'debug').default('info'),
+  LOG_FORMAT: oneOf('json', 'pretty').optional(),
 };
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
@@ -59,6 +77,8 @@ const sandboxUrl = z
     /^https?:\/\/[a-z0-9-]*\{sandbox\}-{1,2}\{port\}[a-z0-9-]*(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+(:\d{1,5})?\/?$/,
     'must look like https://{sandbox}-{port}.agents.example.com',
   );
+
+const gitHostsForm = 'must be a JSON object of provider names and base URLs, for example {"github":"https://github.com"}';
 
 /** Settings that every process which serves REST or runs controllers understands. */
 export const shared = {
@@ -72,34 +92,53 @@ export const shared = {
       try {
         return JSON.parse(text) as unknown;
       } catch {
-        context.addIssue('must be a JSON object of provider names and base URLs, for example {"github":"https://github.com"}');
+        context.addIssue(gitHostsForm);
         return z.NEVER;
       }
     })
-    .pipe(z.record(z.string(), z.url({ protocol: /^(https?|file)$/, error: 'every value must be an http, https or file URL' }))),
+    .pipe(z.record(z.string(), z.url({ protocol: /^(https?|file)$/, error: 'must be an http, https or file URL' }), gitHostsForm)),
   LEGACY_API: flag(true),
 };
 
 /** Of whoever runs the controllers. */
 export const operating = {
   /** How long a pause waits for the agent to stop its runs before its pod is deleted all the same. */
-  PAUSE_TIMEOUT_SECONDS: seconds(15),
+  PAUSE_TIMEOUT_SECONDS: seconds().default(15),
   /** How long the clone of a repository may take. */
-  CLONE_TIMEOUT_SECONDS: wholeSeconds(600),
+  CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** How long a repository's set-up script may take. */
-  SETUP_TIMEOUT_SECONDS: wholeSeconds(600),
+  SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** What a repository may take on its sandbox's volume, with its history. */
-  REPOSITORY_MAX_MIB: count(10_240),
+  REPOSITORY_MAX_MIB: count().default(10_240),
   /** A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one owner. By default there are none. */
   AGENT_CREDENTIALS_DIR: z.string().optional(),
 };
 
-/** Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names every variable that is wrong. */
+/** Settings whose values errors never repeat: those with a key, and with URLs in which one may be. */
+const secrets: ReadonlySet<string> = new Set(['LLM_API_KEY', 'LLM_BASE_URL', 'GIT_HOSTS']);
+const maxShownCharacters = 80;
+
+/** The end of an error: what was given, where that can't be a secret. */
+function notThis(name: string, given: unknown): string {
+  if (typeof given !== 'string' || secrets.has(name) || given.includes('@')) return '';
+  const shown = given.length > maxShownCharacters ? `${given.slice(0, maxShownCharacters)}…` : given;
+  return `, not ${JSON.stringify(shown)}`;
+}
+
+/**
+ * Reads settings from the environment. Empty counts as absent. Throws `ConfigError` that names every variable that is wrong, with what
+ * is allowed and what was given.
+ */
 export function readEnvironment<S extends z.ZodType>(schema: S, environment: NodeJS.ProcessEnv): z.output<S> {
   const present = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
-  const result = schema.safeParse(present);
+  const result = schema.safeParse(present, { reportInput: true });
   if (result.success) return result.data;
-  throw new ConfigError(result.error.issues.map(({ path, message }) => `${path.map(String).join('.')}: ${message}`).join('\n'));
+  const lines = result.error.issues.map(({ path: [variable, ...inside], message, input }) => {
+    const name = String(variable);
+    const part = typeof inside[0] === 'string' ? `.${inside[0]}` : '';
+    return `${name}${part}: ${message}${notThis(name, inside.length === 0 ? present[name] : input)}`;
+  });
+  throw new ConfigError(lines.join('\n'));
 }
 
 /** How long the steps of a start may take, and how large they may make a workspace. */

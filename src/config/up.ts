@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { modelBaseUrl } from '../resources/agent-settings.ts';
 import { isModelName } from '../resources/allowed-models.ts';
 import { serving } from './serving.ts';
-import { operating, port, readEnvironment, shared } from './environment.ts';
+import { oneOf, operating, port, readEnvironment, shared } from './environment.ts';
 
 const schema = z.object({
   ...shared,
@@ -11,14 +11,14 @@ const schema = z.object({
   /** All clients of one machine have the same address. */
   MAX_CONNECTIONS_PER_ADDRESS: serving.MAX_CONNECTIONS_PER_ADDRESS.unwrap().default(0),
   /** Of the REST service. */
-  PORT: port(3000),
+  PORT: port().default(3000),
   /** Of the embedded API server; by default the one of the last time, where that is free. */
-  API_PORT: port(0),
+  API_PORT: port().default(0),
   /** Of the metrics. */
-  METRICS_PORT: port(0),
+  METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default('./.data'),
   /** What works in the sandboxes of starts that name no template. */
-  AGENT: z.enum(['reference', 'openhands']).default('reference'),
+  AGENT: oneOf('reference', 'openhands').default('reference'),
   /** Where agents that have to be installed are kept; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
   /** The Python for those that need one: a path, or a name on the PATH. By default the first that will do. */

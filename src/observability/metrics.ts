@@ -110,7 +110,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     gitChecks: new Counter({
       name: name('git_checks_total'),
-      help: 'Repositories asked for before a start was accepted, by result: granted, denied, unknown (the host could not be asked).',
+      help: 'Repositories asked for before a start was accepted, by result: granted, denied, branch-not-found, unknown (the host could not be asked).',
       labelNames: ['result'] as const,
       registers,
     }),
@@ -134,7 +134,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     admissionWaitSeconds: new Histogram({
       name: name('admission_wait_seconds'),
-      help: 'How long sandboxes wait to be admitted after somebody has asked for them.',
+      help: 'Time between the request for a sandbox and its admission.',
       buckets: [...stageSeconds, 900, 3600],
       registers,
     }),

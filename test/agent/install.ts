@@ -1,6 +1,6 @@
 // Installs the real agent where the tests look for it, and prints its Python. Exit code 3: there is no Python that will do.
 import { fileURLToPath } from 'node:url';
-import { installOpenHands, installSteps } from '../../src/commands/openhands/install.ts';
+import { installOpenHands } from '../../src/commands/openhands/install.ts';
 import { showProgress } from '../../src/commands/openhands/progress.ts';
 import { NoPythonError } from '../../src/commands/openhands/python.ts';
 
@@ -16,7 +16,7 @@ try {
     python: process.env['PYTHON'],
     // Published clients, which run in the same environment.
     extras: ['openhands-workspace'],
-    progress: () => showProgress({ screen: process.stderr, label: 'agent', steps: installSteps }),
+    progress: () => showProgress(process.stderr, 'agent'),
     signal: ended.signal,
   });
   process.stdout.write(`${python}\n`);

@@ -51,8 +51,10 @@ describe('a conversation on a cluster', () => {
 
   it('is shown by kubectl', async () => {
     const [head, row] = (await up.k(`get conversations ${id}`)).split('\n');
-    expect(head?.split(/\s+/)).toEqual(['NAME', 'SANDBOX', 'EXECUTION', 'START', 'REPOSITORY', 'OWNER', 'AGE']);
-    expect(row?.split(/\s+/)).toEqual([id, 'RUNNING', 'finished', 'READY', 'acme/shop', 'story', expect.stringMatching(/^\d+[ms]/)]);
+    expect(head?.split(/\s+/)).toEqual(['NAME', 'TITLE', 'SANDBOX', 'EXECUTION', 'START', 'REPOSITORY', 'OWNER', 'AGE']);
+    expect(row?.split(/ {3,}/)).toEqual([
+      ...[id, 'The first one', 'RUNNING', 'finished', 'READY', 'acme/shop', 'story', expect.stringMatching(/^\d+[ms]/)],
+    ]);
     expect(await up.k(`get events --field-selector involvedObject.name=${sandbox} -o jsonpath={.items[*].reason}`)).toMatch(/\w/);
   });
 
@@ -138,17 +140,11 @@ describe('a repository', () => {
     expect({ status, body }).toMatchObject({ status: 200, body: { items: [{ name: 'main' }, { name: 'feature' }] } });
   });
 
-  it('ends the start in ERROR when it has no such branch', async () => {
-    const body = { selected_repository: 'acme/shop', selected_branch: 'none' };
-    const task = await up.over((await up.start('Hello.', body)).id, readyMs);
-    expect(task).toMatchObject({ status: 'ERROR', app_conversation_id: null, error: expect.stringMatching(/\w/) as string });
-    const [name] = (
-      await up.k('get conversations -o jsonpath={range.items[?(@.status.start.status=="ERROR")]}{.metadata.name},{end}')
-    ).split(',');
-    expect(await up.k(`get conversation ${name ?? ''} -o jsonpath={.status.start.errorCode}`)).toBe('BranchNotFound');
-    await up.call('DELETE', `/api/v1/app-conversations/${name ?? ''}`);
-    await eventually('it to be gone', async () => (await up.k(`get conversation ${name ?? ''} --ignore-not-found`)) === '');
-  }, 90_000);
+  it('is refused when it has no such branch, and leaves nothing', async () => {
+    const body = { ...saying('Hello.'), selected_repository: 'acme/shop', selected_branch: 'none' };
+    expect(await up.call('POST', '/api/v1/app-conversations', body)).toMatchObject({ status: 422, body: { code: 'branch-not-found' } });
+    expect(await up.k('get conversations -o jsonpath={.items[*].spec.repository.branch}')).not.toContain('none');
+  });
 });
 
 describe('a start', () => {

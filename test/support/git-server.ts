@@ -20,9 +20,18 @@ export interface GitServerOptions {
   readonly port?: number;
   /** What its URL ends with: /scm. */
   readonly prefix?: string;
-  /** By name: branches and HEAD, with an empty commit; or these files in a commit on main; or all of another one, by its folder. */
+  /** By name: branches, tags and HEAD, with an empty commit; or these files in a commit on main; or all of another one, by its folder. */
   readonly repositories: Readonly<
-    Record<string, { readonly branches?: readonly string[]; readonly head?: string; readonly files?: Tree; readonly from?: string }>
+    Record<
+      string,
+      {
+        readonly branches?: readonly string[];
+        readonly tags?: readonly string[];
+        readonly head?: string;
+        readonly files?: Tree;
+        readonly from?: string;
+      }
+    >
   >;
   /** `user:password` of those who may read a repository; a repository that is not here is public. */
   readonly readers?: Readonly<Record<string, readonly string[]>>;
@@ -81,9 +90,8 @@ export class GitServer {
   private constructor(options: GitServerOptions) {
     this.#options = options;
     this.readers = { ...options.readers };
-    for (const [name, { branches = ['main'], head = 'main', files, from = files && repositoryOf(this.#folder, files) }] of Object.entries(
-      options.repositories,
-    )) {
+    for (const [name, { branches = ['main'], tags = [], head = 'main', files, from: source }] of Object.entries(options.repositories)) {
+      const from = source ?? (files && repositoryOf(this.#folder, files));
       const path = join(this.#folder, `${name}.git`);
       if (from !== undefined) {
         git(['clone', '--quiet', '--mirror', from, path]);
@@ -95,6 +103,7 @@ export class GitServer {
         const commit = git(['-C', path, 'commit-tree', '-m', name, tree]);
         this.commits.set(name, commit);
         git(['-C', path, 'update-ref', '--stdin'], branches.map((branch) => `create refs/heads/${branch} ${commit}\n`).join(''));
+        for (const tag of tags) git(['-C', path, 'tag', '--annotate', '--message', tag, tag, commit]);
       }
       if (options.isPlain === true) git(['-C', path, 'update-server-info']);
     }

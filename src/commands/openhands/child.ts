@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** Of its output, what is kept for the explanation of a failure. */
-const keptCharacters = 64 * 1024;
-const graceMs = 3000;
+/** Maximum characters of the output that are kept for the explanation of a failure. */
+const keptCharacters = 16 * 1024;
 
 export interface ChildOptions {
   readonly env: NodeJS.ProcessEnv;
@@ -14,50 +13,52 @@ export interface ChildOptions {
 export interface ChildResult {
   /** Null: ended by a signal. */
   readonly code: number | null;
-  /** The end of what it has printed. */
+  /** The end of the output. */
   readonly output: string;
+  readonly stdout: string;
 }
 
 /**
- * A program to its end, with all that it starts: in a process group of its own, which is ended when the signal is aborted, or this
- * process exits. Rejects when it can't be started, or with the signal's reason.
+ * Runs a program to its end, in a process group of its own. The whole group is killed when the signal is aborted or this process exits:
+ * nothing that the installer starts has anything to put in order. Rejects at once with the signal's reason, or when the program can't be
+ * started.
  */
 export async function runChild(command: readonly string[], { env, signal, onLine }: ChildOptions): Promise<ChildResult> {
   signal.throwIfAborted();
   const [program = '', ...args] = command;
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
-  const end = (name: NodeJS.Signals) => {
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const kill = () => {
+    if (child.pid === undefined) return;
     try {
-      process.kill(-child.pid, name);
+      process.kill(-child.pid, 'SIGKILL');
     } catch {
-      // It has just ended.
+      // The group has just ended.
     }
   };
-  let timer: NodeJS.Timeout | undefined;
-  const onAbort = () => {
-    end('SIGTERM');
-    timer = setTimeout(() => end('SIGKILL'), graceMs);
-  };
-  const onExit = () => end('SIGKILL');
-  signal.addEventListener('abort', onAbort, { once: true });
-  process.once('exit', onExit);
+  process.once('exit', kill);
   let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
+  let stdout = '';
+  for (const stream of [child.stdout, child.stderr])
     createInterface({ input: stream }).on('line', (line) => {
       output = `${output}${line}\n`.slice(-keptCharacters);
+      if (stream === child.stdout) stdout = `${stdout}${line}\n`.slice(-keptCharacters);
       onLine?.(line);
     });
-  }
+  const { promise, resolve, reject } = Promise.withResolvers<number | null>();
+  const onAbort = () => {
+    kill();
+    // What has left the group may keep the pipes open, and this process must not wait for that.
+    child.stdout.destroy();
+    child.stderr.destroy();
+    child.unref();
+    reject(signal.reason as Error);
+  };
+  signal.addEventListener('abort', onAbort, { once: true });
+  child.once('error', reject).once('close', resolve);
   try {
-    const code = await new Promise<number | null>((resolve, reject) => {
-      child.once('error', reject).once('close', resolve);
-    });
-    signal.throwIfAborted();
-    return { code, output };
+    return { code: await promise, output, stdout };
   } finally {
-    clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
-    process.off('exit', onExit);
+    process.off('exit', kill);
   }
 }

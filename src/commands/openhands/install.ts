@@ -1,20 +1,23 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { accessSync, constants, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { accessSync, constants, mkdirSync, readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { CommandError, systemCodeOf } from '../command-error.ts';
-import { runChild } from './child.ts';
+import { runChild, type ChildOptions } from './child.ts';
 import { whileLocked } from './lock.ts';
-import { afterLine, pipBegins, pipFailure } from './pip.ts';
 import type { Progress } from './progress.ts';
-import { findPython, type Python } from './python.ts';
+import { filesOnPath, findPython, NoPythonError } from './python.ts';
 
-/** All three: of a package that is only needed by another one pip takes any version. */
+/** All three: of a package that is only needed by another one the installer takes any version. */
 const packages = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'];
-/** Slow, but what is missing shows here and not in the first conversation. It also leaves the modules compiled. */
+/** Slow, but a missing module shows here and not in the first conversation. The imports also leave the modules compiled. */
 const check = 'import openhands.agent_server.api, openhands.tools.terminal, openhands.tools.file_editor, openhands.tools.task_tracker';
+/** Version of the Python that uv gets where this machine has none. */
+const pythonOfUv = '3.13';
 
-export const installSteps = 4;
+/** Maximum lines, and characters of each, that an error repeats. */
+const shownLines = 8;
+const shownCharacters = 400;
 
 export interface InstallOptions {
   /** Where agents are kept, each version in a folder of its own. */
@@ -31,11 +34,12 @@ export interface InstallOptions {
   readonly signal: AbortSignal;
 }
 
-/** Written last: what it names is whole. */
+/** Written last: the environment that the record names is whole. */
 const recordSchema = z.object({
   environment: z.string().regex(/^[0-9a-f]+$/),
   digest: z.string(),
-  python: z.string(),
+  /** The Python of the settings; a record without one serves settings that name none. */
+  python: z.string().optional(),
   extras: z.array(z.string()),
 });
 type InstallRecord = z.output<typeof recordSchema>;
@@ -49,29 +53,17 @@ export function pinnedVersion(constraints: string): string {
   return version;
 }
 
-function recordIn(home: string): InstallRecord | undefined {
-  try {
-    return recordSchema.parse(JSON.parse(readFileSync(join(home, recordFile), 'utf8')));
-  } catch {
-    return undefined;
-  }
-}
+const pythonIn = (environment: string): string => join(environment, 'bin', 'python');
 
-const pythonOf = (home: string, environment: string): string => join(home, environment, 'bin', 'python');
+type Wanted = Omit<InstallRecord, 'environment'>;
 
-interface Wanted {
-  readonly digest: string;
-  readonly python: string | undefined;
-  readonly extras: readonly string[];
-}
-
-/** The Python of a whole installation of these very packages; undefined when there is none, or what it stands on is gone. */
+/** The Python of a whole installation of these very packages; undefined where there is none. */
 function installed(home: string, wanted: Wanted): string | undefined {
-  const record = recordIn(home);
-  if (record?.digest !== wanted.digest || !wanted.extras.every((extra) => record.extras.includes(extra))) return undefined;
-  if (wanted.python !== undefined && wanted.python !== record.python && wanted.python !== basename(record.python)) return undefined;
-  const python = pythonOf(home, record.environment);
   try {
+    const record = recordSchema.parse(JSON.parse(readFileSync(join(home, recordFile), 'utf8')));
+    if (record.digest !== wanted.digest || !wanted.extras.every((extra) => record.extras.includes(extra))) return undefined;
+    if (wanted.python !== undefined && wanted.python !== record.python) return undefined;
+    const python = pythonIn(join(home, record.environment));
     accessSync(python, constants.X_OK);
     return python;
   } catch {
@@ -80,109 +72,94 @@ function installed(home: string, wanted: Wanted): string | undefined {
 }
 
 /**
- * The OpenHands agent-server in a virtual environment of its own; returns its Python. What is there already takes no time. Each attempt
- * has a folder of its own, and counts once it is recorded: one that was cut short, in whatever way, is removed by the next. Throws
- * `CommandError` with the command to try by hand, or the signal's reason.
+ * Installs the OpenHands agent-server in a virtual environment of its own and returns its Python; an installation that is there takes no
+ * time. Each attempt has a folder of its own and counts once it is recorded; the next attempt removes those that did not get so far.
+ * Throws `CommandError` with the commands to try by hand, or the signal's reason, at once.
  */
 export async function installOpenHands(options: InstallOptions): Promise<string> {
-  const { folder, constraints, python, extras = [], signal } = options;
-  const text = readFileSync(constraints, 'utf8');
+  const { folder, constraints: file, environment, extras = [], signal } = options;
+  const text = readFileSync(file, 'utf8');
   const version = pinnedVersion(text);
-  const digest = createHash('sha256').update(text).digest('hex');
+  const wanted = { digest: createHash('sha256').update(text).digest('hex'), python: options.python, extras: [...extras] };
   const home = join(folder, `openhands-${version}`);
-  const wanted = { digest, python, extras };
   const known = installed(home, wanted);
   if (known !== undefined) return known;
 
+  const progress = options.progress();
   try {
     mkdirSync(home, { recursive: true, mode: 0o700 });
-    const progress = options.progress();
-    try {
-      const onWait = () => progress.note('another process is installing it; waiting for that');
-      return await whileLocked(join(home, lockFile), { signal, onWait }, async () => {
-        const present = installed(home, wanted);
-        if (present !== undefined) return present;
-        for (const name of readdirSync(home)) if (!name.startsWith(lockFile)) rmSync(join(home, name), { recursive: true, force: true });
-        return await new Attempt({ ...options, home, progress, version, digest }).run();
-      });
-    } finally {
-      progress.close();
-    }
+    const onWait = () => progress.step('another process is installing it; waiting for that');
+    return await whileLocked(join(home, lockFile), { signal, onWait }, async () => {
+      const present = installed(home, wanted);
+      if (present !== undefined) return present;
+      const begun = performance.now();
+      progress.step(`installing the OpenHands agent-server ${version} in ${home}, once`);
+      const temporary = join(home, 'tmp');
+      const child = { env: { ...childEnvironment(environment), TMPDIR: temporary }, signal, onLine: progress.detail };
+      await removeAttempts(home, child);
+      mkdirSync(temporary);
+      const name = randomBytes(4).toString('hex');
+      try {
+        await install(join(home, name), options, { ...child, step: progress.step });
+      } catch (error) {
+        if (!signal.aborted) await removeAttempts(home, child);
+        throw error;
+      }
+      const record: InstallRecord = { environment: name, ...wanted };
+      writeFileSync(join(home, name, recordFile), JSON.stringify(record));
+      renameSync(join(home, name, recordFile), join(home, recordFile));
+      progress.step(`installed, ${Math.round((performance.now() - begun) / 1000)} s`);
+      return pythonIn(join(home, name));
+    });
   } catch (error) {
     const code = systemCodeOf(error);
-    if (code === undefined || code === 'ABORT_ERR') throw error;
+    if (code === undefined || signal.aborted) throw error;
     const cause = code === 'ENOSPC' ? 'the disk is full' : code;
     throw new CommandError(`the OpenHands agent can't be installed in ${home}: ${cause}`, { cause: error });
+  } finally {
+    progress.close();
   }
 }
 
-interface AttemptOptions extends Omit<InstallOptions, 'progress'> {
-  readonly home: string;
-  readonly progress: Progress;
-  readonly version: string;
-  readonly digest: string;
+/** A process of its own removes the files, since that takes seconds and can be interrupted. */
+async function removeAttempts(home: string, child: ChildOptions): Promise<void> {
+  const paths = readdirSync(home).flatMap((name) => (name.startsWith(lockFile) ? [] : [join(home, name)]));
+  if (paths.length > 0) await runChild(['/bin/rm', '-rf', '--', ...paths], child);
 }
 
-class Attempt {
-  readonly #options: AttemptOptions;
-  readonly #environment = randomBytes(4).toString('hex');
-  #base = 'python3';
-
-  constructor(options: AttemptOptions) {
-    this.#options = options;
-  }
-
-  async run(): Promise<string> {
-    const { home, progress, version, digest, environment: env, python: wanted, extras = [] } = this.#options;
-    progress.step(`OpenHands agent-server ${version}, once: looking for a Python`);
-    const base = await findPython({ environment: env, wanted });
-    this.#base = base.path;
-    progress.detail(`${base.version}, ${base.path}`);
-    const folder = join(home, this.#environment);
-    try {
-      await this.#install(base, folder);
-      const record: InstallRecord = { environment: this.#environment, digest, python: base.path, extras: [...extras] };
-      const unfinished = join(folder, recordFile);
-      writeFileSync(unfinished, JSON.stringify(record));
-      renameSync(unfinished, join(home, recordFile));
-      progress.done(`OpenHands agent-server ${version} is installed in ${home}`);
-      return pythonOf(home, this.#environment);
-    } catch (error) {
-      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-      throw error;
-    }
-  }
-
-  async #install(base: Python, folder: string): Promise<void> {
-    const { progress, constraints, extras = [] } = this.#options;
-    const python = join(folder, 'bin', 'python');
-    progress.step('making a virtual environment');
-    await this.#run([base.path, '-m', 'venv', folder]);
-    progress.step('packages');
-    const options = ['--no-input', '--disable-pip-version-check', '--no-color', '--progress-bar', 'off'];
-    await this.#run([python, '-m', 'pip', 'install', ...options, '-c', constraints, ...packages, ...extras], true);
-    progress.step('trying it');
-    await this.#run([python, '-c', check]);
-  }
-
-  async #run(command: readonly string[], isPip = false): Promise<void> {
-    const { progress, signal, environment } = this.#options;
-    let state = pipBegins;
-    const onLine = (line: string) => {
-      state = afterLine(state, line);
-      progress.detail(state.detail);
-    };
-    const { code, output } = await runChild(command, { env: childEnvironment(environment), signal, ...(isPip ? { onLine } : {}) });
-    if (code === 0) return;
-    const cause = isPip ? pipFailure(output) : failureOf(output, code);
-    throw new CommandError(`the OpenHands agent can't be installed: ${cause}\nTo see it by hand:\n  ${this.#byHand()}`);
-  }
-
-  /** The same in a folder of whoever tries it, since that of a failed attempt is removed. */
-  #byHand(): string {
-    const { constraints, extras = [] } = this.#options;
-    const base = quoted(this.#base);
-    return `${base} -m venv openhands-try && openhands-try/bin/python -m pip install -c ${[constraints, ...packages, ...extras].map(quoted).join(' ')}`;
+/** With uv where it is on the PATH, else with pip. */
+async function install(
+  folder: string,
+  { constraints, environment, python: wanted, extras = [], signal }: InstallOptions,
+  { step, ...child }: ChildOptions & { readonly step: (text: string) => void },
+): Promise<void> {
+  const [uv] = filesOnPath('uv', environment);
+  const base = await findPython({ environment, wanted, signal }).catch((error: unknown) => {
+    if (uv !== undefined && wanted === undefined && error instanceof NoPythonError) return pythonOfUv;
+    throw error;
+  });
+  const pinned = ['-c', constraints, ...packages, ...extras];
+  const commands = (place: string): readonly (readonly string[])[] =>
+    uv === undefined
+      ? [
+          [base, '-m', 'venv', place],
+          [pythonIn(place), '-m', 'pip', 'install', '--no-input', '--disable-pip-version-check', '--progress-bar', 'off', ...pinned],
+          [pythonIn(place), '-c', check],
+        ]
+      : [
+          [uv, 'venv', '--python', base, place],
+          [uv, 'pip', 'install', '--python', pythonIn(place), ...pinned],
+          [pythonIn(place), '-c', check],
+        ];
+  step(`with ${uv === undefined ? 'pip' : 'uv'} and Python ${base}, one to three minutes`);
+  for (const command of commands(folder)) {
+    const { code, output } = await runChild(command, child);
+    if (code === 0) continue;
+    const tail = output.trimEnd().split('\n').slice(-shownLines);
+    // A folder of the person who tries the commands, since that of a failed attempt is removed.
+    const byHand = commands('openhands-try').map((each) => `  ${each.map(quoted).join(' ')}`);
+    const what = `the OpenHands agent can't be installed: exit code ${String(code)} of ${quoted(command[0] ?? '')}, after:`;
+    throw new CommandError([what, ...tail.map((line) => `  ${line.slice(0, shownCharacters)}`), 'Try by hand:', ...byHand].join('\n'));
   }
 }
 
@@ -192,11 +169,5 @@ function childEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   // With its own price list, litellm does without a thread that asks for another; on a busy machine that one and the import stop each other.
   return { ...Object.fromEntries(kept), PYTHONUNBUFFERED: '1', LITELLM_LOCAL_MODEL_COST_MAP: 'True' };
 }
-
-const failureOf = (output: string, code: number | null): string => {
-  if (/No space left on device/.test(output)) return 'the disk is full';
-  const last = output.trim().split('\n').at(-1)?.slice(0, 400) ?? '';
-  return `${last === '' ? 'no word' : last} (exit code ${String(code)})`;
-};
 
 const quoted = (text: string): string => (/^[A-Za-z0-9_./=:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

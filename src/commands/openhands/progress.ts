@@ -1,88 +1,45 @@
-/** Where something slow says how far it is. */
-export interface Progress {
-  /** Something has begun, and what was under way before has ended. */
-  step(text: string): void;
-  /** What is being done of the present step. */
-  detail(text: string): void;
-  /** What people have to know beside that. */
-  note(text: string): void;
-  /** Everything has ended well. */
-  done(text: string): void;
-  /** Nothing more will come: the last line is left as it is. */
-  close(): void;
-}
-
 export interface Screen {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(text: string): unknown;
 }
 
-export interface ProgressOptions {
-  readonly screen: Screen;
-  /** Before each line. */
-  readonly label: string;
-  /** How many steps there are. */
-  readonly steps: number;
-  /** Milliseconds on a clock that does not jump. */
-  readonly monotonic?: () => number;
+/** Shows how far a slow task is. */
+export interface Progress {
+  /** A line that stays. */
+  readonly step: (text: string) => void;
+  /** The latest output, for the last line of a terminal; a log does not get it. */
+  readonly detail: (text: string) => void;
+  /** Removes the last line of a terminal. */
+  readonly close: () => void;
 }
 
 const tickMs = 1000;
-/** Without a terminal, each line stays: a log must not be filled. */
-const plainDetailMs = 15_000;
 
-/** On a terminal one line that changes each second; elsewhere a line for each step, and one now and then in between. */
-export function showProgress({ screen, label, steps, monotonic = () => performance.now() }: ProgressOptions): Progress {
-  const live = screen.isTTY === true;
-  const begun = monotonic();
-  let number = 0;
-  let text = '';
-  let detail = '';
-  let stepBegun = begun;
-  let lastPlain = begun;
-  let isOpen = true;
-
-  const since = (start: number) => `${Math.round((monotonic() - start) / 1000)} s`;
-  const line = () => `${label}: ${number}/${steps} ${text}${detail === '' ? '' : `: ${detail}`}`;
+export function showProgress(screen: Screen, label: string): Progress {
+  const isLive = screen.isTTY === true;
+  const begun = performance.now();
+  let latest = '';
+  const clear = () => isLive && screen.write('\r\u001b[K');
   const draw = () => {
-    const width = Math.max(20, screen.columns ?? 80) - 1;
-    screen.write(`\r\u001b[K${`${line()}, ${since(stepBegun)}`.slice(0, width)}`);
+    clear();
+    const text = `${label}: ${Math.round((performance.now() - begun) / 1000)} s ${latest}`;
+    screen.write(text.slice(0, (screen.columns ?? 80) - 1));
   };
-  const finish = () => {
-    if (live && number > 0) screen.write(`\r\u001b[K${line()}, ${since(stepBegun)}\n`);
-  };
-  const timer = live ? setInterval(draw, tickMs) : undefined;
-  timer?.unref();
-
+  const timer = isLive ? setInterval(draw, tickMs).unref() : undefined;
   return {
-    step: (next) => {
-      finish();
-      number += 1;
-      [text, detail, stepBegun, lastPlain] = [next, '', monotonic(), monotonic()];
-      if (live) draw();
-      else screen.write(`${line()}\n`);
+    step: (text) => {
+      clear();
+      latest = '';
+      screen.write(`${label}: ${text}\n`);
     },
-    detail: (next) => {
-      detail = next;
-      if (live) draw();
-      if (live || monotonic() - lastPlain < plainDetailMs) return;
-      lastPlain = monotonic();
-      screen.write(`${line()}, ${since(stepBegun)}\n`);
-    },
-    note: (message) => {
-      screen.write(`${live ? '\r\u001b[K' : ''}${label}: ${message}\n`);
-    },
-    done: (message) => {
-      finish();
-      screen.write(`${label}: ${message}, ${since(begun)}\n`);
-      isOpen = false;
-      clearInterval(timer);
+    detail: (text) => {
+      latest = text.trim();
+      if (isLive) draw();
     },
     close: () => {
-      if (live && isOpen) screen.write('\n');
-      isOpen = false;
       clearInterval(timer);
+      clear();
     },
   };
 }

@@ -19,9 +19,10 @@ import { withRunUnknown, withSandboxAway } from './execution/sandbox-away.ts';
 import { StuckDetection } from './execution/stuck-detection.ts';
 import { Delivery } from './messages/delivery.ts';
 import { requestPendingRun } from './messages/run-request.ts';
-import { ConversationPoller, type ConversationPollerOptions, type Poll, type UnansweredPoll } from './polling/conversation-poller.ts';
+import { ConversationPoller, type ConversationPollerOptions, type Poll } from './polling/conversation-poller.ts';
 import { findSandbox, withSandboxStatus } from './sandbox-lookup.ts';
-import { Scope, conversationKey, type SaveStatus } from './scope.ts';
+import { conversationKey } from './conversation-key.ts';
+import { Scope, type SaveStatus } from './scope.ts';
 import { releaseSandbox } from './start/sandbox-release.ts';
 import { Start, type StartOptions } from './start/start.ts';
 import { withTransition } from './start/start-status.ts';
@@ -42,8 +43,6 @@ export interface ConversationReconcilerOptions
   readonly credentials: AgentCredentials;
 }
 
-/** Delay before the agent is asked again to begin a run that the agent could not begin. */
-const beginMs = 1_000;
 /** Delay before a sandbox that the cache lacks is read again. */
 const uncachedMs = 5_000;
 
@@ -99,12 +98,17 @@ export class ConversationReconciler {
     const save: SaveStatus = async (status) => {
       scope.status = status;
       await this.#write(scope, signal);
+      return scope.status;
     };
     const againAfterMs = await this.#advance(scope, save, signal);
     await this.#write(scope, signal);
     // The sandbox is released after the failure is stored, so that a process that ends in between releases the sandbox later.
     if (scope.startStatus === 'ERROR') await releaseSandbox(this.#options, scope.stored, signal);
-    const requeueAfterMs = Math.min(this.#nextPollMs(scope, conversation, againAfterMs) ?? Infinity, this.#uncachedMs(scope));
+    const { sandbox } = scope;
+    // The deletion of a sandbox that no watch has seen yet causes no event.
+    const isCached = sandbox === undefined || this.#options.stores.sandboxes.get(namespace, sandbox.metadata.name) !== undefined;
+    const nextMs = this.#nextPollMs(scope, conversation, againAfterMs) ?? Infinity;
+    const requeueAfterMs = isCached ? nextMs : Math.min(nextMs, uncachedMs);
     return requeueAfterMs === Infinity ? undefined : { requeueAfterMs };
   }
 
@@ -141,20 +145,18 @@ export class ConversationReconciler {
     const endpoint = agentEndpointOf(sandbox, keys);
     if (endpoint === undefined) return undefined;
     const poll = await this.#poller.poll(stored, sandbox, endpoint, signal);
-    if ('laterMs' in poll) return this.#unanswered(scope, sandbox, poll);
+    if ('laterMs' in poll) {
+      const { laterMs, error, isUnresponsive } = poll;
+      if (isUnresponsive && unresponsiveAgents.recordFailure(sandbox.metadata.uid)) this.#options.onUnresponsive(sandbox);
+      if (!isUnresponsive && error !== undefined) await this.#malformed(scope, sandbox, error);
+      return laterMs;
+    }
     unresponsiveAgents.forget(sandbox.metadata.uid);
     scope.poll = poll;
     const { state } = poll;
     if (state !== undefined) return { poll, state, sandbox, endpoint, id, shown: (text) => this.#configurations.shown(text, stored) };
     scope.status = { ...scope.status, executionStatus: 'error', executionDetail: 'The agent no longer knows the conversation.' };
     return undefined;
-  }
-
-  async #unanswered(scope: Scope, sandbox: Sandbox, { laterMs, error, isUnresponsive }: UnansweredPoll): Promise<number> {
-    const { unresponsiveAgents, onUnresponsive } = this.#options;
-    if (isUnresponsive && unresponsiveAgents.recordFailure(sandbox.metadata.uid)) onUnresponsive(sandbox);
-    if (!isUnresponsive && error !== undefined) await this.#malformed(scope, sandbox, error);
-    return laterMs;
   }
 
   /** After a report, in order: observes the run, rotates the key, resumes or interrupts the run, and delivers messages. */
@@ -219,15 +221,18 @@ export class ConversationReconciler {
     const delivered = await this.#delivery.deliver({ ...polled, conversation, container, message, save }, scope.status, signal);
     scope.status = delivered.status;
     if (delivered.error !== undefined) throw delivered.error;
-    return delivered.againAfterMs ?? (scope.status.messages?.runPending === true ? beginMs : undefined);
+    return delivered.againAfterMs;
   }
 
   /** Writes the status if it differs, with phase and reason of the sandbox; afterwards `stored` is the version of the API server. */
   async #write(scope: Scope, signal: AbortSignal): Promise<void> {
     const { sandbox, status, stored } = scope;
     const next = withSandboxStatus(status, stored.metadata.namespace, sandbox, this.#options.stores.sandboxes);
-    scope.stored = await this.#writer.write(stored, { next, isPolled: scope.poll !== undefined }, signal);
-    if (scope.stored !== stored) this.#newest.observe(scope.stored);
+    const written = await this.#writer.write(stored, { next, isPolled: scope.poll !== undefined }, signal);
+    scope.status = next;
+    if (written === undefined) return;
+    Object.assign(scope, written);
+    this.#newest.observe(written.stored);
   }
 
   /** Records a poll whose outcome is stored. Returns the milliseconds until the next one, or until the next reconcile without a poll. */
@@ -236,13 +241,6 @@ export class ConversationReconciler {
     const withheldMs = this.#coalescer.waitMs(conversationKey(conversation.metadata));
     const change = { before: conversation.status ?? {}, status, againAfterMs: Math.min(againAfterMs ?? Infinity, withheldMs) };
     return this.#poller.recordPoll(poll, conversation, change);
-  }
-
-  /** Delay for a sandbox that only the API server has shown: a deletion before the watch has seen the sandbox causes no event. */
-  #uncachedMs({ sandbox }: Scope): number {
-    const { sandboxes } = this.#options.stores;
-    const isCached = sandbox === undefined || sandboxes.get(sandbox.metadata.namespace, sandbox.metadata.name) !== undefined;
-    return isCached ? Infinity : uncachedMs;
   }
 
   #forgetPolls(request: Request): void {

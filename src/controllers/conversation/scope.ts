@@ -1,15 +1,11 @@
 import type { AgentEndpoint } from '../../agent/agent.ts';
-import type { Request } from '@conversation-operator/kube/controller';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf, type ConversationStatus, type StartStatus } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Poll } from './polling/conversation-poller.ts';
 
-/** Writes a status on the version of the conversation that was read, or throws. */
-export type SaveStatus = (status: ConversationStatus) => Promise<void>;
-
-/** Key of the conversation in maps. */
-export const conversationKey = ({ namespace, name }: Request): string => `${namespace}/${name}`;
+/** Writes a status on the version of the conversation that was read, or throws. Returns the status as stored. */
+export type SaveStatus = (status: ConversationStatus) => Promise<ConversationStatus>;
 
 /** State of one reconcile of a conversation. Steps read the scope and return what changes; only the reconciler writes to it. */
 export class Scope {

@@ -5,10 +5,10 @@ import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import { lacksFinishedCondition, withProjection } from '../../resources/conversation-projection.ts';
 import { conversations, isStartOver, startStatusOf, type ConversationStatus } from '../../resources/conversation.ts';
 import { eventOfRun } from './execution/run-events.ts';
-import { withFinishedCondition } from './finished-condition.ts';
-import { conversationKey } from './scope.ts';
+import { conversationKey } from './conversation-key.ts';
 import { eventOfStart, finishedStages } from './start/start-events.ts';
 import type { StatusCoalescer } from './status-coalescer.ts';
 
@@ -30,28 +30,28 @@ export class StatusWriter {
   }
 
   /**
-   * Writes the status if it differs, on the version of the conversation that was read, and returns the conversation as the API server has
-   * it. `isPolled`: the agent has just reported all usage, so a status without changes leaves no write to withhold.
+   * Writes the status if it differs, on the version of the conversation that was read. Returns the conversation and the status that were
+   * stored; undefined without a write. `isPolled`: the agent has just reported all usage, so a status without changes leaves no write to withhold.
    */
   async write(
     before: CachedConversation,
     { next, isPolled }: { readonly next: ConversationStatus; readonly isPolled: boolean },
     signal: AbortSignal,
-  ): Promise<CachedConversation> {
+  ): Promise<{ readonly stored: CachedConversation; readonly status: ConversationStatus } | undefined> {
     const { client, clock, coalescer } = this.#options;
     const { title } = before.spec;
     const { generation } = before.metadata;
     const key = conversationKey(before.metadata);
     const current: ConversationStatus = { ...next, observedGeneration: generation, ...(title === undefined ? {} : { title }) };
-    const status = withFinishedCondition(before.spec, current, generation, isoTime(clock));
-    if (isDeepStrictEqual(status, before.status)) {
+    if (isDeepStrictEqual(current, before.status) && !lacksFinishedCondition(before)) {
       if (isPolled) coalescer.forget(key);
-      return before;
+      return undefined;
     }
-    if (coalescer.withheld(key, status, before.status)) return before;
+    if (coalescer.withheld(key, current, before.status)) return undefined;
+    const status = withProjection(before, current, generation, isoTime(clock));
     const stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal, from: before.status }));
     this.#report(before, status);
-    return stored;
+    return { stored, status };
   }
 
   #report(before: CachedConversation, status: ConversationStatus): void {

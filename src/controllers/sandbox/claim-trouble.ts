@@ -27,8 +27,15 @@ export const volumeNameTaken = (name: string): Trouble => ({
   patience: Patience.untilDeadline,
 });
 
-/** A claim is bound in seconds, or something is wrong: with a late binding class the scheduler says nothing for ten minutes. */
+/**
+ * Grace in milliseconds, from the creation of the pod, in which an unbound claim is no trouble: a provisioner takes some seconds, cloud
+ * disks ten, and a scheduler calls the pod unschedulable meanwhile. Later something is wrong, though with a late binding class the
+ * scheduler says nothing for ten minutes.
+ */
 export const bindingMs = 20_000;
+
+/** Milliseconds until an unbound claim is trouble; none are left of a grace that is over. */
+export const bindingInMs = (pod: CachedPod, now: number): number => bindingMs - (now - Date.parse(pod.metadata.creationTimestamp));
 
 /** What is wrong with the claim of a sandbox whose pod does not run. */
 export function claimTrouble(claim: CachedClaim, pod: CachedPod, now: number): Trouble | undefined {
@@ -40,7 +47,7 @@ export function claimTrouble(claim: CachedClaim, pod: CachedPod, now: number): T
   const { conditions, containerStatuses, phase: podPhase = 'Pending' } = pod.status ?? {};
   const scheduled = conditions?.some(({ type, status }) => type === 'PodScheduled' && status === 'True') === true;
   const begun = scheduled || podPhase !== 'Pending' || (containerStatuses ?? []).length > 0;
-  if (phase === 'Bound' || begun || now - Date.parse(pod.metadata.creationTimestamp) < bindingMs) return undefined;
+  if (phase === 'Bound' || begun || bindingInMs(pod, now) > 0) return undefined;
   return volumeNotBound(claim);
 }
 

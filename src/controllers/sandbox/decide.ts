@@ -13,7 +13,7 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bindingMs, claimTrouble, titleTo, volumeNameTaken, volumeNotBound } from './claim-trouble.ts';
+import { bindingInMs, claimTrouble, titleTo, volumeNameTaken, volumeNotBound } from './claim-trouble.ts';
 import { agentContainerOfPod } from './pod.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
 import { isOnLostNode, nodeLost, podTrouble } from './pod-trouble.ts';
@@ -168,7 +168,9 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
       ? { kind: 'fail', code, message }
       : { kind: 'wait', reason: code, message, ...nextLook(deadlineMs - startingForMs) };
   }
-  const trouble = troubleOf(observed);
+  const found = troubleOf(observed);
+  const isBinding = found?.code === TroubleCode.volumeNotBound && pod !== undefined && bindingInMs(pod, now) > 0 && !overdue;
+  const trouble = isBinding ? undefined : found;
   if (trouble !== undefined && endsWith(trouble)) return { kind: 'fail', code: trouble.code, message: trouble.message };
   if (overdue && trouble === undefined && !lives) {
     const seconds = Math.round(deadlineMs / 1000);
@@ -196,12 +198,16 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   const agent = agentStatusOf(pod);
   const podIP = pod.status?.podIP;
   if (agent?.state?.running === undefined || agent.containerID === undefined || podIP === undefined || isOnLostNode(pod)) {
-    const bindingInMs = bindingMs - (now - Date.parse(pod.metadata.creationTimestamp));
+    const graceMs = bindingInMs(pod, now);
+    const waiting = isBinding
+      ? { code: SandboxReason.waitingForVolume, message: 'Waiting for its volume to be bound.' }
+      : { code: SandboxReason.waitingForPod, message: `Waiting for its pod to start${graceMs > 0 ? '' : unreadyBecause(pod)}.` };
+    const { code, message } = trouble ?? waiting;
     return {
       kind: 'wait',
-      reason: trouble?.code ?? SandboxReason.waitingForPod,
-      message: trouble?.message ?? `Waiting for its pod to start${bindingInMs > 0 ? '' : unreadyBecause(pod)}.`,
-      ...nextLook(deadlineMs - startingForMs, bindingInMs),
+      reason: code,
+      message,
+      ...nextLook(deadlineMs - startingForMs, graceMs),
       ...disruption(trouble?.code === TroubleCode.nodeLost, pod, sandbox),
     };
   }

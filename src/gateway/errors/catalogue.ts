@@ -22,6 +22,7 @@ export const problems = {
   'unsupported-media-type': { status: 415, title: 'Unsupported media type' },
   'expectation-failed': { status: 417, title: 'What is expected can not be met' },
   'idempotency-key-reused': { status: 422, title: 'The idempotency key belongs to another request' },
+  'branch-not-found': { status: 422, title: 'No such branch or tag' },
   'model-not-allowed': { status: 422, title: 'The sandbox spec does not allow this model' },
   'invalid-request': { status: 422, title: 'The request is not valid' },
   'share-exceeded': { status: 429, title: 'Too much at once of one owner' },

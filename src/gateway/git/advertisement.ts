@@ -6,6 +6,8 @@ import { delimiter, flush, MalformedPacketError, packet, packetsOf } from './pkt
 export interface Refs {
   readonly branches: readonly GitBranch[];
   readonly defaultBranch: string | undefined;
+  /** Whether the branch or tag that was asked for is among the references; absent where none was. */
+  readonly hasNamed?: boolean;
 }
 
 /** How a host of protocol version 2 lists references. */
@@ -31,6 +33,8 @@ export type Advertisement =
 
 const unreadable: Advertisement = { kind: 'unreadable' };
 const heads = 'refs/heads/';
+/** What `git clone --branch` takes a name for. */
+const fullNames = (name: string): readonly string[] => [`${heads}${name}`, `refs/tags/${name}`];
 /** SHA-1 or SHA-256. */
 const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const aboutAccess = /not found|not exist|denied|permission|access|not authori[sz]ed|unauthori[sz]ed|forbidden/i;
@@ -40,8 +44,15 @@ class RefList {
   readonly #branches: GitBranch[] = [];
   #head: string | undefined;
   #defaultBranch: string | undefined;
+  readonly #named: string | undefined;
+  #hasNamed = false;
+
+  constructor(named?: string) {
+    this.#named = named;
+  }
 
   add(commitSha: string, name: string): void {
+    if (this.#named !== undefined && fullNames(this.#named).includes(name)) this.#hasNamed = true;
     if (name === 'HEAD') this.#head = commitSha;
     else if (name.startsWith(heads) && isBranch(name.slice(heads.length)))
       this.#branches.push({ name: name.slice(heads.length), commitSha });
@@ -54,13 +65,14 @@ class RefList {
 
   /** Old hosts do not say what HEAD refers to; what git itself guesses then has the same commit. */
   refs(): Refs {
+    const named = this.#named === undefined ? {} : { hasNamed: this.#hasNamed };
     const candidates = this.#branches.filter(({ commitSha }) => commitSha === this.#head).map(({ name }) => name);
     const guess = ['main', 'master'].find((name) => candidates.includes(name)) ?? candidates[0];
     const defaultBranch = this.#defaultBranch ?? guess;
     const [head, isListed] = [this.#head, this.#branches.some(({ name }) => name === defaultBranch)];
     // HEAD comes first, so it is there where the list was cut before its branch.
-    if (defaultBranch === undefined || head === undefined || isListed) return { branches: this.#branches, defaultBranch };
-    return { branches: [{ name: defaultBranch, commitSha: head }, ...this.#branches], defaultBranch };
+    if (defaultBranch === undefined || head === undefined || isListed) return { branches: this.#branches, defaultBranch, ...named };
+    return { branches: [{ name: defaultBranch, commitSha: head }, ...this.#branches], defaultBranch, ...named };
   }
 }
 
@@ -72,21 +84,23 @@ const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, ''
 /**
  * Reads the answer to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1 or 2, or the plain list of a host
  * that only serves files. A body that was cut short says as much as has come.
+ *
+ * @param named A branch or tag that is asked for.
  */
-export function readAdvertisement(body: Buffer, contentType: string): Advertisement {
+export function readAdvertisement(body: Buffer, contentType: string, named?: string): Advertisement {
   const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (type !== 'application/x-git-upload-pack-advertisement') return type === 'text/html' ? unreadable : readPlainList(body);
+  if (type !== 'application/x-git-upload-pack-advertisement') return type === 'text/html' ? unreadable : readPlainList(body, named);
   try {
-    return readSmart(body);
+    return readSmart(body, named);
   } catch (error) {
     if (error instanceof MalformedPacketError) return unreadable;
     throw error;
   }
 }
 
-function readSmart(body: Buffer): Advertisement {
+function readSmart(body: Buffer, named: string | undefined): Advertisement {
   const lines = packetsOf(body);
-  const list = new RefList();
+  const list = new RefList(named);
   let any = false;
   for (const data of lines) {
     if (typeof data === 'string') {
@@ -121,9 +135,9 @@ function readCapabilities(lines: Iterable<Buffer | string>): Capabilities {
   return { objectFormat, unborn };
 }
 
-function readPlainList(body: Buffer): Advertisement {
+function readPlainList(body: Buffer, named: string | undefined): Advertisement {
   const text = body.toString('utf8');
-  const list = new RefList();
+  const list = new RefList(named);
   // A last line without an end was cut off.
   const lines = text
     .slice(0, text.lastIndexOf('\n') + 1)
@@ -143,22 +157,21 @@ export function readPlainHead(text: string): string | undefined {
   return name !== undefined && isBranch(name) ? name : undefined;
 }
 
-/** The body of a request for the branches and HEAD, in version 2. */
-export const listRequest = ({ objectFormat, unborn }: Capabilities): string =>
+/** The body of a request for the branches and HEAD, or for what may be the one of this name, in version 2. */
+export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: string): string =>
   [
     packet('command=ls-refs\n'),
     ...(objectFormat === undefined ? [] : [packet(`object-format=${objectFormat}\n`)]),
     delimiter,
     packet('symrefs\n'),
     ...(unborn ? [packet('unborn\n')] : []),
-    packet('ref-prefix HEAD\n'),
-    packet(`ref-prefix ${heads}\n`),
+    ...(named === undefined ? ['HEAD', heads] : fullNames(named)).map((prefix) => packet(`ref-prefix ${prefix}\n`)),
     flush,
   ].join('');
 
 /** The answer to `listRequest`; undefined when it is none. An empty list is a repository without commits. */
-export function readList(body: Buffer): Refs | undefined {
-  const list = new RefList();
+export function readList(body: Buffer, named?: string): Refs | undefined {
+  const list = new RefList(named);
   let any = false;
   try {
     for (const data of packetsOf(body)) {

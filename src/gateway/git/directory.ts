@@ -11,6 +11,13 @@ export interface GitBranch {
   readonly commitSha: string;
 }
 
+export interface GitWish {
+  readonly owner: string;
+  readonly provider?: string | undefined;
+  readonly repository: string;
+  readonly branch?: string | undefined;
+}
+
 export interface GitSearch {
   /** Whose access to the host counts. */
   readonly owner: string;
@@ -22,10 +29,13 @@ export interface GitSearch {
 /** `unknown`: the host can't be asked at the moment, or is none that could be. */
 export type GitAccess = 'granted' | 'denied' | 'unknown';
 
+/** `branch-not-found`: the repository is there, without a branch or tag of the name. */
+export type GitCheck = GitAccess | 'branch-not-found';
+
 /** What is known of repositories on the configured git hosts. Nothing is found on a host that is not configured. Never rejects. */
 export interface GitDirectory {
-  /** Whether a repository is there for this owner to read. Without a provider, on the first host. */
-  access(wish: { readonly owner: string; readonly provider?: string | undefined; readonly repository: string }): Promise<GitAccess>;
+  /** Whether a repository is there for this owner to read, with this branch or tag. Without a provider, on the first host. */
+  access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
   /** The default one first. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;

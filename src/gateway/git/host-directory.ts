@@ -5,7 +5,7 @@ import type { Metrics } from '../../observability/metrics.ts';
 import { Shares, type Release } from '@conversation-operator/kube/shares';
 import { repository as repositorySchema } from '../v1/schemas.ts';
 import type { GitCredential, GitCredentials } from './credentials.ts';
-import type { GitAccess, GitBranch, GitDirectory, GitRepository, GitSearch } from './directory.ts';
+import type { GitAccess, GitBranch, GitCheck, GitDirectory, GitRepository, GitSearch, GitWish } from './directory.ts';
 import { ExpiringCache } from './expiring-cache.ts';
 import { GitHttp } from './git-http.ts';
 import { hostsOf, repositoryUrl, type Host } from './hosts.ts';
@@ -28,15 +28,21 @@ interface Knowledge {
   /** Nobody needs a credential for it. */
   readonly isPublic: boolean;
   readonly refs: Listed | undefined;
+  readonly hasNamed?: boolean | undefined;
+}
+
+/** The part of a repository that a question is about, beside the access to it. */
+interface About {
+  readonly wantsRefs: boolean;
+  readonly named?: string | undefined;
 }
 
 /** A question that an owner has. */
-interface Inquiry {
+interface Inquiry extends About {
   readonly owner: string;
   readonly host: Host;
   readonly repository: string;
   readonly credential: GitCredential | undefined;
-  readonly wantsRefs: boolean;
 }
 
 const nothing: Knowledge = { access: 'unknown', isPublic: false, refs: undefined };
@@ -112,24 +118,25 @@ export class HostDirectory implements GitDirectory {
     this.#refused = new ExpiringCache({ clock, ...cacheBounds });
   }
 
-  async access({ owner, provider, repository }: Parameters<GitDirectory['access']>[0]): Promise<GitAccess> {
-    const { access } = await this.#learn(owner, provider, repository, false);
-    this.#metrics.gitChecks.inc({ result: access });
-    return access;
+  async access({ owner, provider, repository, branch }: GitWish): Promise<GitCheck> {
+    const { access, hasNamed } = await this.#learn(owner, provider, repository, { wantsRefs: false, named: branch });
+    const result = hasNamed === false ? 'branch-not-found' : access;
+    this.#metrics.gitChecks.inc({ result });
+    return result;
   }
 
   async repositories(search: GitSearch): Promise<readonly GitRepository[]> {
     const host = this.#hosts.get(search.provider);
     const name = host && repositoryTyped(search.query, host.url.href);
     if (name === undefined) return this.#typed.repositories(search);
-    const { access, isPublic, refs } = await this.#learn(search.owner, search.provider, name, true);
+    const { access, isPublic, refs } = await this.#learn(search.owner, search.provider, name, { wantsRefs: true });
     if (access === 'denied') return [];
     if (access === 'unknown') return this.#typed.repositories(search);
     return [{ name, isPublic, defaultBranch: refs?.defaultBranch ?? refs?.branches[0]?.name ?? likelyBranch }];
   }
 
   async branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]> {
-    const { access, refs } = await this.#learn(search.owner, search.provider, search.repository, true);
+    const { access, refs } = await this.#learn(search.owner, search.provider, search.repository, { wantsRefs: true });
     if (access === 'denied') return [];
     const found = refs && matching(refs, search);
     // Of a list that goes on it is not known what is not there.
@@ -142,12 +149,12 @@ export class HostDirectory implements GitDirectory {
   }
 
   /** Within the time that there is. What comes later is there for whoever asks next. */
-  async #learn(owner: string, provider = this.#default, repository: string, wantsRefs: boolean): Promise<Knowledge> {
+  async #learn(owner: string, provider = this.#default, repository: string, about: About): Promise<Knowledge> {
     const host = provider === undefined ? undefined : this.#hosts.get(provider);
     if (host === undefined || !repositorySchema().safeParse(repository).success) return nothing;
     const { promise: late, resolve } = Promise.withResolvers<Knowledge>();
     const timer = this.#clock.after(this.#timeoutMs, () => resolve(nothing));
-    const known = this.#ask(owner, host, repository, wantsRefs).catch((error: unknown) => {
+    const known = this.#ask(owner, host, repository, about).catch((error: unknown) => {
       this.#logger.error('a repository could not be looked up', { provider: host.provider, error });
       return nothing;
     });
@@ -156,23 +163,23 @@ export class HostDirectory implements GitDirectory {
     return knowledge;
   }
 
-  async #ask(owner: string, host: Host, repository: string, wantsRefs: boolean): Promise<Knowledge> {
-    const everybody = await this.#find({ owner, host, repository, credential: undefined, wantsRefs });
-    if (everybody.access === 'granted') return { access: 'granted', isPublic: true, refs: everybody.refs };
+  async #ask(owner: string, host: Host, repository: string, about: About): Promise<Knowledge> {
+    const everybody = await this.#find({ owner, host, repository, credential: undefined, ...about });
+    if (everybody.access === 'granted') return { access: 'granted', isPublic: true, refs: everybody.refs, hasNamed: everybody.hasNamed };
     // A host that does not answer will not answer somebody else either.
     if (everybody.status === undefined) return nothing;
     const credential = (await this.#credentials.of(owner, host.provider)) ?? host.credential;
     if (credential === undefined) return { ...nothing, access: everybody.access };
-    const { access, refs } = await this.#find({ owner, host, repository, credential, wantsRefs });
-    return { access, isPublic: false, refs };
+    const { access, refs, hasNamed } = await this.#find({ owner, host, repository, credential, ...about });
+    return { access, isPublic: false, refs, hasNamed };
   }
 
   /** From the cache, or by a question of the owner's that is the same. */
   async #find(inquiry: Inquiry): Promise<Finding> {
-    const { owner, host, repository, credential, wantsRefs } = inquiry;
+    const { owner, host, repository, credential } = inquiry;
     const asker = credential === undefined ? '' : createHash('sha256').update(credential.authorization).digest('base64');
     const plain = JSON.stringify([host.provider, repository, asker]);
-    const key = wantsRefs ? withRefs(plain) : plain;
+    const key = keyOf(plain, inquiry);
     const wanted = JSON.stringify([owner, key]);
     const known = this.#findings.get(key) ?? this.#wanted.get(wanted);
     if (known !== undefined) return known;
@@ -189,7 +196,7 @@ export class HostDirectory implements GitDirectory {
     inquiry: Inquiry,
     { asker, plain, key }: { readonly asker: string; readonly plain: string; readonly key: string },
   ): Promise<Finding> {
-    const { owner, host, credential, wantsRefs } = inquiry;
+    const { owner, host, credential } = inquiry;
     const release = await this.#turnOf(owner, host.provider);
     if (release === undefined) return { access: 'unknown', reason: 'too many questions' };
     try {
@@ -201,7 +208,7 @@ export class HostDirectory implements GitDirectory {
       this.#underWay.set(key, asked);
       const finding = await asked.finally(() => this.#underWay.delete(key));
       if (finding.isUnreachable === true) this.#unreachable.set(host.provider, this.#clock.monotonic() + unreachableMs);
-      else this.#remember(plain, wantsRefs, finding);
+      else this.#remember(plain, key, finding);
       this.#tell(host, credential, asker, finding);
       return finding;
     } finally {
@@ -219,17 +226,19 @@ export class HostDirectory implements GitDirectory {
     }
   }
 
-  #remember(plain: string, wantsRefs: boolean, finding: Finding): void {
-    const { refs, ...rest } = finding;
+  #remember(plain: string, key: string, finding: Finding): void {
+    const { refs, hasNamed, ...rest } = finding;
     this.#findings.set(plain, rest, goodForMs[rest.access], bytesOf(rest));
-    if (!wantsRefs) return;
-    const isIncomplete = finding.access === 'granted' && refs === undefined;
-    this.#findings.set(withRefs(plain), finding, goodForMs[isIncomplete ? 'unknown' : finding.access], bytesOf(finding));
+    if (key === plain) return;
+    // Of a host that grants the access, and does not say what else was asked for.
+    const isIncomplete = finding.access === 'granted' && refs === undefined && hasNamed === undefined;
+    const knowledge = isIncomplete ? 'unknown' : hasNamed === false ? 'denied' : finding.access;
+    this.#findings.set(key, finding, goodForMs[knowledge], bytesOf(finding));
   }
 
-  #askHost({ host, repository, credential, wantsRefs }: Inquiry): Promise<Finding> {
+  #askHost({ host, repository, credential, wantsRefs, named }: Inquiry): Promise<Finding> {
     const signal = AbortSignal.timeout(this.#timeoutMs);
-    const question = { repository: repositoryUrl(host, repository), within: host.url, wantsRefs, signal };
+    const question = { repository: repositoryUrl(host, repository), within: host.url, wantsRefs, named, signal };
     return ask(this.#http, { ...question, authorization: credential?.authorization });
   }
 
@@ -250,7 +259,8 @@ export class HostDirectory implements GitDirectory {
   }
 }
 
-const withRefs = (key: string): string => `${key} refs`;
+const keyOf = (plain: string, { wantsRefs, named }: About): string =>
+  named === undefined ? (wantsRefs ? `${plain} refs` : plain) : `${plain} named ${named}`;
 
 class TooManyQuestions extends Error {
   override readonly name = 'TooManyQuestions';

@@ -21,6 +21,8 @@ export interface Finding {
   readonly access: GitAccess;
   /** Only where they were asked for. */
   readonly refs?: Listed | undefined;
+  /** Whether there is a branch or tag of the name that was asked for; undefined where that is not known. */
+  readonly hasNamed?: boolean | undefined;
   /** Of the host's first answer; undefined when there was none. */
   readonly status?: number | undefined;
   /** Why the access is unknown, in a word. */
@@ -36,6 +38,8 @@ export interface Question {
   readonly within: URL;
   readonly authorization: string | undefined;
   readonly wantsRefs: boolean;
+  /** A branch or tag that is asked for instead of all references. */
+  readonly named?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -52,7 +56,7 @@ const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as con
 
 /** Asks a host as git does before it clones. Never rejects because of what the host does. */
 export async function ask(http: GitHttp, question: Question): Promise<Finding> {
-  const { repository, within, authorization, wantsRefs, signal } = question;
+  const { repository, within, authorization, wantsRefs, named, signal } = question;
   const url = new URL(`${repository.pathname}${infoRefs}?service=git-upload-pack`, repository);
   let answer: GitAnswer;
   try {
@@ -64,7 +68,7 @@ export async function ask(http: GitHttp, question: Question): Promise<Finding> {
       headers,
       authorization,
       signal,
-      maxBodyBytes: maxBodyBytes[wantsRefs ? 'refs' : 'access'],
+      maxBodyBytes: maxBodyBytes[wantsRefs || named !== undefined ? 'refs' : 'access'],
     });
   } catch (error) {
     if (error instanceof GitHostError) {
@@ -76,15 +80,18 @@ export async function ask(http: GitHttp, question: Question): Promise<Finding> {
   const { status } = answer;
   if (denials.has(status)) return { access: 'denied', status };
   if (status !== 200) return { access: 'unknown', status, reason: `status ${status}` };
-  const advertisement = readAdvertisement(answer.body, answer.contentType);
+  const advertisement = readAdvertisement(answer.body, answer.contentType, named);
   switch (advertisement.kind) {
     case 'unreadable':
       return { access: 'unknown', status, reason: 'answer' };
     case 'refused':
       return advertisement.isAboutAccess ? { access: 'denied', status } : { access: 'unknown', status, reason: 'refused' };
     case 'refs':
-    case 'capabilities':
-      return { access: 'granted', status, refs: await refsOf(http, question, answer, advertisement) };
+    case 'capabilities': {
+      const refs = await refsOf(http, question, answer, advertisement);
+      if (named === undefined) return { access: 'granted', status, refs };
+      return { access: 'granted', status, hasNamed: refs?.hasNamed === true || (refs?.isCut === false ? false : undefined) };
+    }
   }
 }
 
@@ -92,8 +99,9 @@ type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' 
 
 /** Undefined where they were not wanted, or are not told now. */
 async function refsOf(http: GitHttp, question: Question, { url, isCut }: GitAnswer, advertisement: Granted): Promise<Listed | undefined> {
-  if (!question.wantsRefs) return undefined;
-  if (advertisement.kind === 'refs' && !advertisement.isPlain) return { ...advertisement.refs, isCut };
+  const { wantsRefs, named } = question;
+  if (!wantsRefs && named === undefined) return undefined;
+  if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined)) return { ...advertisement.refs, isCut };
   try {
     return advertisement.kind === 'refs'
       ? { ...advertisement.refs, isCut, defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch }
@@ -124,7 +132,7 @@ async function plainHead(http: GitHttp, { within, authorization, signal }: Quest
 
 async function listed(
   http: GitHttp,
-  { within, authorization, signal }: Question,
+  { within, authorization, named, signal }: Question,
   infoRefsUrl: URL,
   capabilities: Capabilities,
 ): Promise<Listed | undefined> {
@@ -139,11 +147,11 @@ async function listed(
       'content-type': 'application/x-git-upload-pack-request',
       accept: 'application/x-git-upload-pack-result',
     },
-    body: listRequest(capabilities),
+    body: listRequest(capabilities, named),
     authorization,
     signal,
     maxBodyBytes: maxBodyBytes.refs,
   });
-  const refs = status === 200 ? readList(body) : undefined;
+  const refs = status === 200 ? readList(body, named) : undefined;
   return refs && { ...refs, isCut };
 }

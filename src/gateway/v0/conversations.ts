@@ -50,7 +50,7 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     deprecated: true,
     body: legacyStartSchema,
     answers: { 200: legacyStartAnswer },
-    problems: ['quota-exceeded', ...capProblems],
+    problems: ['branch-not-found', 'quota-exceeded', ...capProblems],
     handle: async ({ owner, body, about }) => {
       const conversation = await startConversation(services, owner, successorOf(body)).catch(rethrow);
       about(`conversation/${conversation.metadata.name}`);

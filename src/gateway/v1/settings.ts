@@ -19,7 +19,7 @@ const skillSchema = z.object({ name: z.string() });
 const noDeviceLogin = [
   'There is no login by a code here.',
   'Get an API key from whoever runs this service (conversation-operator keys create --owner NAME), or with a key of yours from POST /api/keys.',
-  'Put it where your client reads it: the command line in the file ~/.openhands/api_key.txt, or as its API key for the cloud;',
+  'Put it where your client reads it: the command line in the file ~/.openhands/cloud/api_key.txt, or as its API key for the cloud;',
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 

@@ -30,6 +30,7 @@ const textOf = ({ conversation_id: _id, ...request }: StartRequest): Buffer => B
 /** What `startConversation` throws beside what any write may. */
 export const startProblems = [
   'repository-access-denied',
+  'branch-not-found',
   'not-found',
   'wrong-state',
   'conversation-id-taken',
@@ -137,11 +138,16 @@ async function refuseModel({ records }: Services, { llm_model: model }: StartReq
   });
 }
 
-/** Throws 403 where a host says so. One that can't be asked stops nobody: then the start itself finds out. A missing branch is its matter too. */
-async function refuseWithoutAccess({ git }: Services, owner: string, request: StartRequest): Promise<void> {
-  const { selected_repository: repository, git_provider: provider } = request;
-  if (repository === undefined || (await git.access({ owner, provider, repository })) !== 'denied') return;
-  throw new ProblemError('repository-access-denied', `There is no repository ${repository}, or you have no access to it.`);
+/** Throws 403 or 422 where a host says that it lacks the repository or the branch. A host that can't be asked stops no start. */
+async function refuseUnknownRepository({ git }: Services, owner: string, request: StartRequest): Promise<void> {
+  const { selected_repository: repository, selected_branch: branch, git_provider: provider } = request;
+  const check = repository === undefined ? 'unknown' : await git.access({ owner, provider, repository, branch });
+  if (check === 'denied')
+    throw new ProblemError('repository-access-denied', `There is no repository ${repository}, or you have no access to it.`);
+  if (check === 'branch-not-found')
+    throw new ProblemError('branch-not-found', `The repository ${repository} has no branch or tag ${branch}.`, {
+      errors: [{ path: 'body.selected_branch', message: 'must be a branch or tag of the repository' }],
+    });
 }
 
 /**
@@ -186,7 +192,7 @@ export async function startConversation(
   });
   let created: Conversation;
   try {
-    await refuseWithoutAccess(services, owner, request);
+    await refuseUnknownRepository(services, owner, request);
     // First: a start that finds its sandbox in ERROR is over.
     if (references.failed && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
     created = await client.create(conversations, object, { metadataOnly: true }).catch(async (error: unknown) => {

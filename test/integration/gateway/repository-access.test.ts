@@ -1,16 +1,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
 import { HostDirectory } from '../../../src/gateway/git/host-directory.ts';
+import { packet } from '../../../src/gateway/git/pkt-line.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { conversations } from '../../../src/resources/conversation.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 import { freePort } from '../../support/free-port.ts';
-import { GitServer } from '../../support/git-server.ts';
+import { GitServer, asUsual } from '../../support/git-server.ts';
 import { recordingLogger } from '../../support/recording-logger.ts';
 
 const path = '/api/v1/app-conversations';
@@ -42,7 +43,7 @@ describe('a start with a repository', () => {
     github = await GitServer.start({
       repositories: {
         ...withSecrets,
-        'acme/many': { branches: ['a', 'feature/one', 'feature/two', 'trunk', 'Fix'], head: 'trunk' },
+        'acme/many': { branches: ['a', 'feature/one', 'feature/two', 'trunk', 'Fix'], head: 'trunk', tags: ['v1', 'release/v2'] },
         'acme/empty': { branches: [], head: 'trunk' },
       },
       readers: { 'acme/shop': [alices], 'acme/team': [everybodys], 'acme/bobs': [bobs] },
@@ -50,10 +51,10 @@ describe('a start with a repository', () => {
     gitlab = await GitServer.start({
       prefix: '/scm',
       isOld: true,
-      repositories: { 'group/sub/lib': { branches: ['develop', 'main'], head: 'develop' }, 'group/secret': {} },
+      repositories: { 'group/sub/lib': { branches: ['develop', 'main'], head: 'develop', tags: ['v1'] }, 'group/secret': {} },
       readers: { 'group/secret': [alices] },
     });
-    plain = await GitServer.start({ isPlain: true, repositories: { 'acme/files': { branches: ['main', 'x'], head: 'x' } } });
+    plain = await GitServer.start({ isPlain: true, repositories: { 'acme/files': { branches: ['main', 'x'], head: 'x', tags: ['v1'] } } });
     elsewhere = await GitServer.start({ repositories: { 'acme/public': {} } });
     writeFileSync(join(folder, 'github'), everybodys);
     writeFileSync(join(folder, 'github.alice'), `${alices}\n`);
@@ -126,7 +127,6 @@ describe('a start with a repository', () => {
     ["one that only everybody's credential opens, which she has another one for", 'alice', 'acme/team', {}, 403],
     ['a wrong name', 'alice', 'acme/none', {}, 403],
     ['a wrong owner', 'bob', 'nobody/public', {}, 403],
-    ['a branch that does not exist, which the start itself finds out', 'alice', 'acme/public', { branch: 'none' }, 200],
     ['one of another host, by an older protocol', 'bob', 'group/sub/lib', { provider: 'gitlab' }, 200],
     ['a secret one of another host', 'alice', 'group/secret', { provider: 'gitlab' }, 200],
     ['the same without a credential', 'bob', 'group/secret', { provider: 'gitlab' }, 403],
@@ -146,6 +146,79 @@ describe('a start with a repository', () => {
       detail: `There is no repository ${repository}, or you have no access to it.`,
     });
     expect(await storedCount()).toBe(before);
+  });
+
+  it.each<[string, string, Wish, number]>([
+    ['the default branch by its name', 'acme/many', { branch: 'trunk' }, 200],
+    ['another branch', 'acme/many', { branch: 'a' }, 200],
+    ['a branch with a slash', 'acme/many', { branch: 'feature/one' }, 200],
+    ['the beginning of a branch', 'acme/many', { branch: 'feature' }, 422],
+    ['a branch in other letters', 'acme/many', { branch: 'fix' }, 422],
+    ['no branch of this name', 'acme/many', { branch: 'none' }, 422],
+    ['a tag', 'acme/many', { branch: 'v1' }, 200],
+    ['a tag with a slash', 'acme/many', { branch: 'release/v2' }, 200],
+    ['the name of a full reference, which git clone does not take', 'acme/many', { branch: 'refs/heads/a' }, 422],
+    ['a detached HEAD, as a client of a checkout names it', 'acme/many', { branch: 'HEAD' }, 422],
+    ['a commit, which git clone does not take', 'acme/many', { branch: 'c'.repeat(40) }, 422],
+    ['a branch of a repository without commits', 'acme/empty', { branch: 'trunk' }, 422],
+    ['a branch of a private repository', 'acme/shop', { branch: 'main' }, 200],
+    ['no branch of a private repository', 'acme/shop', { branch: 'none' }, 422],
+    ['a branch of a repository without access', 'acme/bobs', { branch: 'main' }, 403],
+    ['a branch, by an older protocol', 'group/sub/lib', { provider: 'gitlab', branch: 'develop' }, 200],
+    ['a tag, by an older protocol', 'group/sub/lib', { provider: 'gitlab', branch: 'v1' }, 200],
+    ['no branch, by an older protocol', 'group/sub/lib', { provider: 'gitlab', branch: 'v' }, 422],
+    ['a branch of a host that only serves files', 'acme/files', { provider: 'forgejo', branch: 'x' }, 200],
+    ['a tag of a host that only serves files', 'acme/files', { provider: 'forgejo', branch: 'v1' }, 200],
+    ['no branch of a host that only serves files', 'acme/files', { provider: 'forgejo', branch: 'none' }, 422],
+    ['any branch of a host that does not answer', 'acme/none', { provider: 'bitbucket', branch: 'none' }, 200],
+    ['any branch of a folder', 'acme/none', { provider: 'azure_devops', branch: 'none' }, 200],
+  ])('with %s: %s %j gets %i', async (_name, repository, wish, status) => {
+    const before = await storedCount();
+    const answer = await start(repository, wish);
+    expect(answer.status).toBe(status);
+    if (status !== 422) return;
+    expect(answer.json).toMatchObject({
+      code: 'branch-not-found',
+      detail: `The repository ${repository} has no branch or tag ${wish.branch ?? ''}.`,
+      errors: [{ path: 'body.selected_branch' }],
+    });
+    expect(await storedCount()).toBe(before);
+  });
+
+  it.each<[string, (request: IncomingMessage, response: ServerResponse) => unknown]>([
+    ['fails', (_request, response) => response.writeHead(500).end()],
+    ['talks nonsense', (_request, response) => response.writeHead(200).end('nonsense')],
+    [
+      'has more references of the beginning than are read',
+      (_request, response) => {
+        const line = (index: number) => packet(`${'1'.repeat(40)} refs/heads/none-${index}\n`);
+        response.writeHead(200).end(Array.from({ length: 40_000 }, (_, index) => line(index)).join(''));
+      },
+    ],
+  ])('with any branch is accepted where the host %s when it is asked for it', async (_name, fault) => {
+    github.faults.set('acme/many', (request, response) => (request.method === 'POST' ? fault(request, response) : asUsual));
+    expect((await start('acme/many', { branch: 'none' })).status).toBe(200);
+    expect(github.taken().map(({ method }) => method)).toEqual(['GET', 'POST']);
+  });
+
+  it('with a branch asks the host once for a while, and soon again for one that is not there', async () => {
+    for (let index = 0; index < 3; index++) {
+      expect((await start('acme/many', { branch: 'a' })).status).toBe(200);
+      expect((await start('acme/many', { branch: 'a', key: gateway.bob })).status).toBe(200);
+      expect((await start('acme/many', { branch: 'none' })).status).toBe(422);
+    }
+    expect(github.taken().map(({ method }) => method)).toEqual(['GET', 'POST', 'GET', 'POST']);
+    skippedMs += 11_000;
+    await start('acme/many', { branch: 'a' });
+    await start('acme/many', { branch: 'none' });
+    expect(github.taken().map(({ method }) => method)).toEqual(['GET', 'POST']);
+  });
+
+  it('with a branch is refused alike on the stream and by the legacy interface', async () => {
+    const body = { ...hello, selected_repository: 'acme/many', selected_branch: 'none' };
+    expect(await gateway.post(`${path}/stream-start`, body)).toMatchObject({ status: 422, json: { code: 'branch-not-found' } });
+    const legacy = { initial_user_msg: 'Hello', repository: 'acme/many', selected_branch: 'none' };
+    expect(await gateway.post('/api/conversations', legacy)).toMatchObject({ status: 422, json: { code: 'branch-not-found' } });
   });
 
   it("is refused alike on the stream, and with the legacy interface's status there", async () => {

@@ -396,13 +396,50 @@ describe('a volume claim', () => {
   });
 });
 
-it('tells a volume that is not bound from a cluster without room', () => {
+describe('a claim that the scheduler says is not bound', () => {
   const message = '0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims.';
   const pod = aPod(starting, {
     phase: 'Pending',
     conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }],
   });
-  expect(decide({ pod })).toMatchObject({ kind: 'wait', reason: 'VolumeNotBound' });
+  const unbound = { ...aClaim(starting), status: { phase: 'Pending' } };
+  const bound = { ...aClaim(starting), status: { phase: 'Bound' } };
+  const isBinding = { kind: 'wait', reason: 'WaitingForVolume', message: 'Waiting for its volume to be bound.' } as const;
+  const template = aTemplate();
+  const cases: [string, Partial<ObservedSandbox>, Partial<SandboxStep>][] = [
+    ['is being bound at first', { claim: unbound }, { ...isBinding, requeueAfterMs: 19_000 }],
+    ['is being bound until the grace is over', { claim: unbound, now: noonMs + 19_999 }, { ...isBinding, requeueAfterMs: 1 }],
+    ['is trouble then', { claim: unbound, now: noonMs + 20_000 }, { kind: 'wait', reason: 'VolumeNotBound' }],
+    ['that is bound in the meantime is no trouble at first', { claim: bound }, isBinding],
+    ['that is bound is trouble as long as the scheduler says so', { claim: bound, now: noonMs + 20_000 }, { reason: 'VolumeNotBound' }],
+    ['that no cache shows yet is being bound', { claim: undefined, template: undefined }, isBinding],
+    [
+      'whose volume is gone is trouble at once',
+      { claim: { ...unbound, status: { phase: 'Lost' } } },
+      { kind: 'wait', reason: 'VolumeLost' },
+    ],
+    [
+      'ends a start at a deadline within the grace, with its own code',
+      { claim: unbound, template: { ...template, spec: { ...template.spec, startDeadline: '5s' } }, now: noonMs + 5_000 },
+      { kind: 'fail', code: 'VolumeNotBound' },
+    ],
+    [
+      'is no cluster without room',
+      {
+        claim: bound,
+        pod: aPod(starting, {
+          phase: 'Pending',
+          conditions: [
+            { type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message: '0/1 nodes are available: 1 Insufficient cpu.' },
+          ],
+        }),
+      },
+      { kind: 'wait', reason: 'Unschedulable' },
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, observed, expected) => {
+    expect(decide({ pod, ...observed })).toMatchObject(expected);
+  });
 });
 
 describe('a sandbox that is not meant to run', () => {

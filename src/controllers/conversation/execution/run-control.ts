@@ -25,8 +25,7 @@ export async function resumeRun(
   { endpoint, id }: PolledRun,
   { status: before, save, signal }: { readonly status: ConversationStatus; readonly save: SaveStatus; readonly signal: AbortSignal },
 ): Promise<{ readonly status: ConversationStatus; readonly againAfterMs?: number | undefined }> {
-  const attempted = withResumeAttempt(before);
-  await save(attempted);
+  const attempted = await save(withResumeAttempt(before));
   try {
     await agent.run(endpoint, id, { signal });
   } catch (error) {
@@ -51,8 +50,7 @@ export async function interruptStuckRun(
   const quietMs = stuck.quietMs(key, status);
   const { stuckAfter } = run;
   if (stuckAfter === undefined || status.executionStatus !== 'running' || quietMs < durationMs(stuckAfter)) return status;
-  const interrupted = withRunStuck(status, isoTime(clock), stuckAfter);
-  await save(interrupted);
+  const interrupted = await save(withRunStuck(status, isoTime(clock), stuckAfter));
   let isAccepted = false;
   try {
     await agent.interrupt(run.endpoint, run.id, { signal });

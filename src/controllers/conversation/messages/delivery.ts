@@ -6,7 +6,8 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { undeliveredMessages, type ConversationStatus, type LaterMessage } from '../../../resources/conversation.ts';
 import { abortedAfter } from '../../aborted-after.ts';
-import { conversationKey, type SaveStatus } from '../scope.ts';
+import { conversationKey } from '../conversation-key.ts';
+import type { SaveStatus } from '../scope.ts';
 import { isLost, maxAttempts, unconfirmedDelivery, type InFlight, type UnconfirmedDelivery } from './decide.ts';
 import { withDelivered, withInFlight, withNothingInFlight, withRejected } from './message-status.ts';
 import { isStored } from './stored-message.ts';
@@ -33,7 +34,7 @@ export interface Recipient {
 
 export interface Delivered {
   readonly status: ConversationStatus;
-  /** Milliseconds until the next attempt; undefined when no message waits. */
+  /** Milliseconds until the next attempt; undefined when no message waits and no run is pending. */
   readonly againAfterMs?: number | undefined;
   /** Error of the agent, which has certainly not received the next message. */
   readonly error?: AgentError;
@@ -75,7 +76,8 @@ export class Delivery {
     let status = before;
     for (let count = 0; count < maxMessages; count++) {
       const next = undeliveredMessages({ spec, status })[0];
-      if (next === undefined) return { status };
+      // A run that the agent could not begin is requested again.
+      if (next === undefined) return { status, againAfterMs: status.messages?.runPending === true ? againAfterMs : undefined };
       const message = await recipient.message(next.number);
       // The sender has removed the message, and the cache does not show that yet.
       if (message === undefined) return { status, againAfterMs };
@@ -100,8 +102,7 @@ export class Delivery {
     if (mark === 'stored') return { status: withDelivered(status, message, { started: false, now: isoTime(clock) }), isDone: true };
     if (mark.attempt > maxAttempts) return this.#reject(recipient, status, message, `The agent did not take message ${message.number}.`);
     const began = clock.monotonic();
-    const marked = withInFlight(status, mark);
-    await recipient.save(marked);
+    const marked = await recipient.save(withInFlight(status, mark));
     // After a delay another process may have found the mark and be about to send the message.
     if (clock.monotonic() - began > maxMarkAgeMs || signal.aborted) return { status: marked, isDone: false };
     return this.#send(recipient, marked, message, signal);

@@ -11,7 +11,7 @@ import type { Sandbox } from '../../../resources/sandbox.ts';
 import { PollBulkhead, type Unanswered } from '../../poll-bulkhead.ts';
 import { UnresponsiveAgents } from '../../unresponsive-agents.ts';
 import { ownerShare } from '../../workers.ts';
-import { conversationKey } from '../scope.ts';
+import { conversationKey } from '../conversation-key.ts';
 import { AgentPoller, type AgentTarget } from './agent-poller.ts';
 import { maxForIdleTimeout } from './poll-interval.ts';
 import { PollSchedule } from './poll-schedule.ts';

@@ -8,6 +8,3 @@ export const PreparationExitCode = {
   volumeFull: 247,
   leadsOut: 248,
 } as const;
-
-/** Lowest exit code that the preparation scripts reserve. */
-export const firstReservedCode = 240;

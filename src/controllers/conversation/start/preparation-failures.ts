@@ -1,9 +1,17 @@
 import { lastWords } from '../../readable-output.ts';
 import { PreparationExitCode } from './exit-codes.ts';
-import type { PreparationLimits } from './preparation.ts';
 import type { Repository } from './repository.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { stepTimedOut, type StepReport } from './step-command.ts';
+
+export interface PreparationLimits {
+  /** Maximum time of a clone, in seconds. */
+  readonly cloneTimeoutSeconds: number;
+  /** Maximum time of the repository's set-up script, in seconds. */
+  readonly setupTimeoutSeconds: number;
+  /** Maximum size of a clone on the volume, in MiB. */
+  readonly maxRepositoryMebibytes: number;
+}
 
 const volumeFull = (): StartFailure => new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
 

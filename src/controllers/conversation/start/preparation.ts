@@ -4,20 +4,11 @@ import type { CachedConversation } from '../../../resources/cached-conversation.
 import { lastWords } from '../../readable-output.ts';
 import { withoutGateway, type CloneAccess } from './clone-access.ts';
 import { cloneScript, ticketFile } from './clone-script.ts';
-import { cloneFailure, setupFailure } from './preparation-failures.ts';
+import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
 import { cloneUrlOf, type GitHosts } from './repository.ts';
 import { projectFolder, setupScript, workspaceScript } from './setup-script.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { reportCommand, reportOf, startCommand, type SandboxStep, type StepReport } from './step-command.ts';
-
-export interface PreparationLimits {
-  /** Maximum time of a clone, in seconds. */
-  readonly cloneTimeoutSeconds: number;
-  /** Maximum time of the repository's set-up script, in seconds. */
-  readonly setupTimeoutSeconds: number;
-  /** Maximum size of a clone on the volume, in MiB. */
-  readonly maxRepositoryMebibytes: number;
-}
 
 export interface PreparationOptions extends PreparationLimits {
   readonly agent: AgentClient;

@@ -24,8 +24,8 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Sta
     const preparing = isWaiting ? withTransition(status, 'PREPARING_REPOSITORY', isoTime(clock)) : status;
     const next = deadlines.check({ stored, status: preparing, sandbox });
     // Watches see the step before it takes its time; and no agent receives a conversation before the conversation names its sandbox.
-    if (stored.spec.repository !== undefined || stored.status?.sandboxName === undefined) await save(next);
-    return { status: next };
+    const isSaved = stored.spec.repository !== undefined || stored.status?.sandboxName === undefined;
+    return { status: isSaved ? await save(next) : next };
   };
 
   const clone: Stage<AgentStageContext> = async (scope, { endpoint, save, signal }) => {
@@ -45,8 +45,7 @@ export function prepareWorkspace(options: PrepareWorkspaceOptions): readonly Sta
     if (result.failure !== undefined || result.wait !== undefined) return result;
     const cloned = settingUp(result.status, lastLineOf(result.status, 'clone'));
     const next = deadlines.check({ stored, status: cloned, sandbox });
-    await save(next);
-    return { status: next };
+    return { status: await save(next) };
   };
 
   const setUp: Stage<AgentStageContext> = async (scope, { endpoint, signal }) => {

@@ -4,7 +4,7 @@ import { startStatusOf, type ConversationStatus } from '../../../resources/conve
 import { durationMs, type SandboxTemplate } from '../../../resources/sandbox-template.ts';
 import { SandboxReason, viewOfSandbox } from '../../../resources/sandbox.ts';
 import { ElapsedTimes } from '../../elapsed-times.ts';
-import type { PreparationLimits } from './preparation.ts';
+import type { PreparationLimits } from './preparation-failures.ts';
 import type { StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withDeadline } from './start-status.ts';

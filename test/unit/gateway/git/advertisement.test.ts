@@ -164,7 +164,7 @@ describe('the answer to info/refs', () => {
       fc.property(fc.array(piece), fc.constantFrom(smart, 'text/plain', ''), (pieces, type) => {
         const body = Buffer.concat(pieces);
         readAdvertisement(body, type);
-        readList(body);
+        readList(body, 'a');
       }),
     );
   });
@@ -185,6 +185,20 @@ describe('the list of version 2', () => {
     ['a page', '<html></html>', undefined],
   ])('with %s', (_name, body, expected) => {
     expect(readList(Buffer.from(body))).toEqual(expected);
+  });
+
+  it('has one name among those that begin with it, and may be asked for these alone', () => {
+    expect(listRequest({ objectFormat: undefined, unborn: true }, 'ünï')).toContain(
+      packet('ref-prefix refs/heads/ünï\n') + packet('ref-prefix refs/tags/ünï\n') + flush,
+    );
+    const list = line(`${one} refs/heads/v1-old`) + line(`${two} refs/tags/v1 peeled:${one}`) + flush;
+    for (const [name, isThere] of [
+      ['v1', true],
+      ['v1-old', true],
+      ['v', false],
+      ['tags/v1', false],
+    ] as const)
+      expect(readList(Buffer.from(list), name)).toMatchObject({ hasNamed: isThere });
   });
 
   it('is asked for in the format of the repository', () => {

@@ -78,6 +78,7 @@ class Bench {
       const resourceVersion = String(Number(stored.metadata.resourceVersion) + 1);
       this.conversation = { ...stored, metadata: { ...stored.metadata, resourceVersion }, status };
       stored = this.conversation;
+      return status;
     };
     const recipient = {
       ...{ conversation: seen, endpoint: { baseUrl: 'http://agent', sessionKey: 's' }, id: 'c1', container, state, save },
