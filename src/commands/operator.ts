@@ -4,7 +4,7 @@ import { createAgentClient } from '../agent/kinds.ts';
 import { readOperatorConfig } from '../config/cluster.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { createCaches, reflectorsOf } from '../controllers/caches.ts';
-import { startHintListener } from '../controllers/hint-listener.ts';
+import { startNotificationListener } from '../controllers/notification-listener.ts';
 import { Operator } from '../controllers/operator.ts';
 import { fenced } from '@conversation-operator/kube/fenced-client';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
@@ -53,9 +53,9 @@ export async function operator(): Promise<void> {
   let leading: Operator | undefined;
   let hintPort: number | undefined;
   if (config.HINT_PORT !== undefined) {
-    const hints = await startHintListener({
+    const hints = await startNotificationListener({
       ...{ host: config.HINT_HOST, port: config.HINT_PORT, keys, logger },
-      onHint: (hint) => leading?.hint(hint),
+      onNotification: (hint) => leading?.hint(hint),
     });
     stack.defer(() => hints.close());
     hintPort = hints.port;
@@ -86,7 +86,7 @@ export async function operator(): Promise<void> {
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
         preparation: preparationLimits(config),
         ...(config.AGENT_SIDE_URL === undefined
-          ? { mostPollMs: unhintedPollMs }
+          ? { maxPollMs: unhintedPollMs }
           : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
       });
       await work.start(signal);

@@ -13,13 +13,13 @@ import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { isStartOver, startStatusOf } from '../resources/conversation.ts';
 import type { KubeObject } from '@conversation-operator/kube/object';
 import { sandboxLabel, type Sandbox } from '../resources/sandbox.ts';
-import { AgentHints } from './agent-hints.ts';
-import { AgentSilence } from './agent-silence.ts';
+import { AgentNotifications } from './conversation/polling/agent-notifications.ts';
+import { UnresponsiveAgents } from './unresponsive-agents.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
-import type { PreparationLimits } from './conversation/preparation-failures.ts';
-import type { GitHosts } from './conversation/repository.ts';
+import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
+import type { GitHosts } from './conversation/start/repository.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 import type { AgentSide } from './sandbox/agent-webhook.ts';
@@ -43,8 +43,8 @@ export interface OperatorOptions {
   readonly namespace?: string;
   /** Where sandboxes reach the gateway: agents send webhooks there, and private repositories are cloned through it; absent: they don't. */
   readonly agentSide?: AgentSide;
-  /** However little happens, agents are asked again after so long, in milliseconds; by default as seldom as webhooks allow. */
-  readonly mostPollMs?: number;
+  /** Maximum time between two polls of an agent, in milliseconds. Default: as long as webhooks allow. */
+  readonly maxPollMs?: number;
   /** How long the steps of a start may take, and a repository may be: what differs from the defaults. */
   readonly preparation?: Partial<PreparationLimits>;
   /** How long a pause waits for an agent to stop its runs, in milliseconds. Default 15,000. */
@@ -107,7 +107,7 @@ export class Operator {
   readonly #admission: AdmissionReconciler;
   readonly #removers: (() => void)[] = [];
   readonly #wire: () => void;
-  readonly #hints: AgentHints;
+  readonly #notifications: AgentNotifications;
 
   constructor(options: OperatorOptions) {
     this.#options = options;
@@ -138,12 +138,12 @@ export class Operator {
         logger: logger.child({ controller: name }),
         metrics,
       });
-    const silence = new AgentSilence({ clock });
-    const onSilent = (silent: Sandbox) => sandbox.enqueue(requestOf(silent));
+    const unresponsiveAgents = new UnresponsiveAgents({ clock });
+    const onUnresponsive = (changed: Sandbox) => sandbox.enqueue(requestOf(changed));
     const conversations = new ConversationReconciler({
-      ...{ client, stores, agent, keys, gitHosts, events, silence, onSilent, clock, random, logger, metrics },
+      ...{ client, stores, agent, keys, gitHosts, events, unresponsiveAgents, onUnresponsive, clock, random, logger, metrics },
       credentials: options.agentCredentials ?? noAgentCredentials,
-      ...{ agentSide: options.agentSide, preparation: options.preparation, mostPollMs: options.mostPollMs },
+      ...{ agentSide: options.agentSide, preparation: options.preparation, maxPollMs: options.maxPollMs },
       refusalOf: (conversation) => slots.limits.refusalOf(conversation),
     });
     // Starts that take long must not keep the status of others waiting. Each conversation is in the hands of one of both.
@@ -180,10 +180,10 @@ export class Operator {
       { shareOf: ofOwner, maxPerShare: maxPerOwner('status') },
     );
     const conversation = { enqueue: (request: Request) => ofConversation(request).enqueue(request) };
-    this.#hints = new AgentHints({
+    this.#notifications = new AgentNotifications({
       ...{ stores, clock },
-      onHint: (request) => {
-        const waitMs = conversations.hint(request);
+      onNotification: (request) => {
+        const waitMs = conversations.notify(request);
         if (waitMs !== undefined) status.enqueueAfter(request, waitMs);
       },
     });
@@ -192,7 +192,7 @@ export class Operator {
     const sandbox: Controller = controller(
       'sandbox',
       new SandboxReconciler({
-        ...{ client, stores, agent, keys, events, podCreations, silence, clock, random, logger, agentSide: options.agentSide },
+        ...{ client, stores, agent, keys, events, podCreations, unresponsiveAgents, clock, random, logger, agentSide: options.agentSide },
         ...pauseBound,
       }),
       {
@@ -291,11 +291,11 @@ export class Operator {
   }
 
   /**
-   * An agent has something to tell: of one of its conversations, or of any. It is only asked sooner than it would be, and only so
-   * often, so a hint may be lost, late, repeated or wrong.
+   * Takes a notification about one conversation of an agent, or about all. A notification only brings polls forward, within a budget, so it
+   * may be lost, late, repeated or wrong.
    */
-  hint(hint: AgentHint): void {
-    this.#hints.take(hint);
+  hint(notification: AgentHint): void {
+    this.#notifications.take(notification);
   }
 
   /** Lets running reconciles end, for `graceMs` at most, and takes no new ones. */

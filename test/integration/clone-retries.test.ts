@@ -4,8 +4,9 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, 
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { cloneScript, preparation, ticketFile } from '../../src/controllers/conversation/repository.ts';
-import { stepFolder } from '../../src/controllers/conversation/step-command.ts';
+import { cloneScript, ticketFile } from '../../src/controllers/conversation/start/clone-script.ts';
+import { PreparationExitCode } from '../../src/controllers/conversation/start/exit-codes.ts';
+import { stepFolder } from '../../src/controllers/conversation/start/step-command.ts';
 import { freePort } from '../support/free-port.ts';
 import { asUsual, GitServer } from '../support/git-server.ts';
 
@@ -75,7 +76,7 @@ function failing(
 }
 
 const done = { code: 0, isThere: true, left: ['steps'] };
-const failed = { code: preparation.cloneFailed, isThere: false, left: ['steps'] };
+const failed = { code: PreparationExitCode.cloneFailed, isThere: false, left: ['steps'] };
 const unavailable = (response: ServerResponse) => response.writeHead(503).end();
 /** In the middle of an answer: where it has not begun, curl asks again by itself. */
 const cut = (response: ServerResponse) =>
@@ -121,8 +122,8 @@ describe('a clone', () => {
   });
 
   it.each([
-    ['that is not there', 'acme/none', preparation.accessDenied],
-    ['that is not for its owner', 'acme/secret', preparation.accessDenied],
+    ['that is not there', 'acme/none', PreparationExitCode.accessDenied],
+    ['that is not for its owner', 'acme/secret', PreparationExitCode.accessDenied],
   ])('of a repository %s is not tried again', async (_sentence, name, code) => {
     expect(await clone({ name })).toMatchObject({ code, isThere: false, slept: [] });
   });

@@ -1,7 +1,7 @@
-import { AgentSilence } from '../../src/controllers/agent-silence.ts';
-import { Paces } from '../../src/controllers/conversation/paces.ts';
-import { Stalls } from '../../src/controllers/conversation/stall.ts';
-import { StatusWatch } from '../../src/controllers/conversation/status-watch.ts';
+import { UnresponsiveAgents } from '../../src/controllers/unresponsive-agents.ts';
+import { PollSchedule } from '../../src/controllers/conversation/polling/poll-schedule.ts';
+import { StuckDetection } from '../../src/controllers/conversation/execution/stuck-detection.ts';
+import { ConversationPoller } from '../../src/controllers/conversation/polling/conversation-poller.ts';
 import { Operator } from '../../src/controllers/operator.ts';
 import type { Conversation } from '../../src/resources/conversation.ts';
 import { conversations } from '../../src/resources/conversation.ts';
@@ -21,8 +21,8 @@ class Remembered<T extends object> {
   }
 }
 
-const heard = new Remembered<Paces>();
-const said = new Remembered<StatusWatch>();
+const heard = new Remembered<PollSchedule>();
+const said = new Remembered<ConversationPoller>();
 const ages = 1e9;
 
 const isStall = (object: KubeObject): boolean => (object as Conversation).status?.interruption?.abandonedReason === 'Stalled';
@@ -32,30 +32,30 @@ export const agentBreakages = {
   'hints are not heard': { patches: [patched(Operator.prototype, 'hint', () => undefined)] },
   'whoever was heard is not asked any more': {
     patches: [
-      patched(Paces.prototype, 'hint', (self, original, key) => {
+      patched(PollSchedule.prototype, 'notify', (self, original, key) => {
         heard.of(self).add(key);
         return original(key);
       }),
-      patched(Paces.prototype, 'looked', (self, original, key, seen) => {
-        const waitMs = original(key, seen);
+      patched(PollSchedule.prototype, 'record', (self, original, key, outcome) => {
+        const waitMs = original(key, outcome);
         return heard.of(self).delete(key) ? ages : waitMs;
       }),
     ],
   },
   'a hint is taken for the end of a run': {
     patches: [
-      patched(StatusWatch.prototype, 'hint', (self, original, request) => {
+      patched(ConversationPoller.prototype, 'notify', (self, original, request) => {
         said.of(self).add(request.name);
         return original(request);
       }),
-      patched(StatusWatch.prototype, 'look', async (self, original, conversation, ...more) => {
-        const look = await original(conversation, ...more);
-        const over = 'state' in look && look.state !== undefined && said.of(self).has(conversation.metadata.name);
-        return over ? { ...look, state: { ...look.state, executionStatus: 'finished' } } : look;
+      patched(ConversationPoller.prototype, 'poll', async (self, original, conversation, ...more) => {
+        const poll = await original(conversation, ...more);
+        const over = 'state' in poll && poll.state !== undefined && said.of(self).has(conversation.metadata.name);
+        return over ? { ...poll, state: { ...poll.state, executionStatus: 'finished' } } : poll;
       }),
     ],
   },
-  'nobody notices that an agent is silent': { patches: [patched(AgentSilence.prototype, 'failed', () => false)] },
+  'nobody notices that an agent is silent': { patches: [patched(UnresponsiveAgents.prototype, 'recordFailure', () => false)] },
   'whoever was silent is not asked any more': {
     agent: (whole) => {
       const answered = new Set<string>();
@@ -71,8 +71,8 @@ export const agentBreakages = {
       });
     },
   },
-  'a run of which nothing is heard goes on': { patches: [patched(Stalls.prototype, 'look', () => 0)] },
-  'a run is stopped as soon as it is seen': { patches: [patched(Stalls.prototype, 'look', () => ages)] },
+  'a run of which nothing is heard goes on': { patches: [patched(StuckDetection.prototype, 'quietMs', () => 0)] },
+  'a run is stopped as soon as it is seen': { patches: [patched(StuckDetection.prototype, 'quietMs', () => ages)] },
   'that a run was stopped is not written down': {
     client: client((whole) => ({
       updateStatus: async (resource, object, options) => {

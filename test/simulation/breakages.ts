@@ -1,7 +1,7 @@
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import type { AgentClient } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
-import type { InterruptedRun } from '../../src/controllers/conversation/continuation.ts';
+import type { InterruptedRun } from '../../src/controllers/conversation/execution/interruption.ts';
 import { createCaches } from '../../src/controllers/caches.ts';
 import { TransportError } from '../../packages/kube/src/errors.ts';
 import type { Reflector } from '../../packages/kube/src/reflector.ts';

@@ -1,6 +1,6 @@
 import { isOwnedBy, type KubeObject } from '../../packages/kube/src/object.ts';
 import { isStartOver, startStatusOf, undeliveredMessages, type Conversation } from '../../src/resources/conversation.ts';
-import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
+import { maxContainerLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { TimeLimits } from '../../src/quota/slot-facts.ts';
@@ -86,7 +86,7 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
       if (executionDetail === undefined) return ['was given up without a word'];
       const rightly = {
         Refused: stored.broken,
-        LostTooOften: stored.losses + stored.disruptions > mostLosses,
+        LostTooOften: stored.losses + stored.disruptions > maxContainerLosses,
         Stalled: stored.stalledAt !== undefined,
       };
       if (!rightly[interruption.abandonedReason]) return ['was given up too soon'];

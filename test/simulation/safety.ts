@@ -1,5 +1,5 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
-import { mostLosses } from '../../src/controllers/conversation/continuation.ts';
+import { maxContainerLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
 import { conversations, startStatuses, type Conversation, type LaterMessage } from '../../src/resources/conversation.ts';
 import { leases, pods, type Lease, type Pod } from '../../packages/kube/src/core.ts';
@@ -98,7 +98,7 @@ export class Safety {
     if (!conversation.lost) return;
     conversation.lost = false;
     conversation.continuations++;
-    const allowed = this.#options.clocksAreRight() ? mostLosses : 2 * mostLosses;
+    const allowed = this.#options.clocksAreRight() ? maxContainerLosses : 2 * maxContainerLosses;
     if (conversation.continuations > allowed)
       this.#broken ??= new Violation(
         'no run is continued again and again',

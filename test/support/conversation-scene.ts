@@ -1,6 +1,6 @@
 import { noAgentCredentials } from '../../src/agent/credentials.ts';
 import { OpenHandsClient } from '../../src/agent/openhands-client.ts';
-import { AgentSilence } from '../../src/controllers/agent-silence.ts';
+import { UnresponsiveAgents } from '../../src/controllers/unresponsive-agents.ts';
 import { conversationIndexers } from '../../src/controllers/caches.ts';
 import { ConversationReconciler, type ConversationReconcilerOptions } from '../../src/controllers/conversation/reconcile.ts';
 import type { EventDetails } from '../../packages/kube/src/events.ts';
@@ -41,7 +41,7 @@ export class ConversationScene {
     this.#reconciler = new ConversationReconciler({
       ...{ client, clock, stores: this.#stores, keys: sceneKeys, gitHosts: {}, random: () => 0, logger: silentLogger },
       ...{ agent: new OpenHandsClient(), credentials: noAgentCredentials, metrics: createMetrics() },
-      ...{ silence: new AgentSilence({ clock }), onSilent: () => undefined },
+      ...{ unresponsiveAgents: new UnresponsiveAgents({ clock }), onUnresponsive: () => undefined },
       events: { record: (_object, details) => void this.events.push(details) },
       ...options,
     });

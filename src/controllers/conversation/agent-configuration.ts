@@ -6,15 +6,15 @@ import type { Store } from '@conversation-operator/kube/store';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { StartErrorCode, StartFailure } from './start.ts';
+import { StartErrorCode, StartFailure } from './start/start-failure.ts';
 
-/** As much as a status has room for. */
-const longestDetail = 2048;
+/** Maximum length of a text of the agent in the status, in characters. */
+const maxDetailLength = 2048;
 
-/** What a conversation's agent is told of how it should work. Holds a secret: the model's API key. */
+/** Settings of the agent for a conversation. They contain a secret: the API key of the model. */
 export type AgentConfiguration = Pick<NewAgentConversation, 'llm' | 'tools' | 'confirmationPolicy' | 'maxIterations'>;
 
-/** As much of a conversation as says how its agent is to work. */
+/** Part of a conversation that decides the settings of the agent. */
 type Configured = { readonly metadata: Pick<CachedConversation['metadata'], 'namespace'> } & {
   readonly spec: Pick<CachedConversation['spec'], 'owner' | 'templateName' | 'agent'>;
 };
@@ -25,8 +25,8 @@ export interface AgentConfigurationsOptions {
 }
 
 /**
- * How conversations' agents are to work: what the conversation chooses, else what its template says. Where the model is served, and
- * with which key, is the template's matter alone: another address would carry the platform's key away.
+ * Settings of agents: those that the conversation chooses, else those of its template. Only the template names the address of the model
+ * and the key, because another address would receive the key of the platform.
  */
 export class AgentConfigurations {
   readonly #options: AgentConfigurationsOptions;
@@ -35,7 +35,7 @@ export class AgentConfigurations {
     this.#options = options;
   }
 
-  /** Throws a `StartFailure` for a model that the template does not allow, and when a credential is missing that it names. */
+  /** Throws `StartFailure` for a model that the template does not allow, and when a credential that the template names is missing. */
   async of(conversation: Configured): Promise<AgentConfiguration> {
     const { spec } = conversation;
     const chosen = spec.agent ?? {};
@@ -61,7 +61,7 @@ export class AgentConfigurations {
     };
   }
 
-  /** The model and the key that there is for it now; undefined where there is none, or the template does not allow the model any more. */
+  /** Returns the model with its current key; undefined without a key, and for a model that the template no longer allows. */
   async llmWithKey(conversation: Configured): Promise<(AgentLlm & { readonly apiKey: string }) | undefined> {
     const given = this.#given(conversation);
     const chosen = conversation.spec.agent?.model;
@@ -71,10 +71,10 @@ export class AgentConfigurations {
     return llm === undefined || apiKey === undefined ? undefined : { ...llm, apiKey };
   }
 
-  /** A text of the agent's as it may be stored and shown: model hosts like to repeat the key that they refuse. */
+  /** Removes the key from a text of the agent, because hosts of models repeat the key that they reject. */
   async shown(text: string, conversation: Configured): Promise<string> {
     const key = await this.#key(conversation);
-    return plainText(key === undefined ? text : withoutSecrets(text, [key]), longestDetail);
+    return plainText(key === undefined ? text : withoutSecrets(text, [key]), maxDetailLength);
   }
 
   #given({ metadata, spec }: Configured): Partial<SandboxTemplate['spec']['agent']> {

@@ -1,17 +1,25 @@
+import type { AgentEndpoint } from '../../agent/agent.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { startStatusOf, type ConversationStatus, type StartStatus } from '../../resources/conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import type { Look } from './status-watch.ts';
+import type { Poll } from './polling/conversation-poller.ts';
 
-/** One reconcile's view of a conversation. `status` is what it is to become; `stored` is what the API server has. */
+/** Writes a status on the version of the conversation that was read, or throws. Returns the status as stored. */
+export type SaveStatus = (status: ConversationStatus) => Promise<ConversationStatus>;
+
+/** State of one reconcile of a conversation. Steps read the scope and return what changes; only the reconciler writes to it. */
 export class Scope {
+  /** Conversation as the API server has it. */
   stored: CachedConversation;
+  /** Status that the reconcile is going to write. */
   status: ConversationStatus;
   sandbox: Sandbox | undefined;
-  /** What the agent has shown, once it has been asked. */
-  look: Look | undefined;
-  /** What it was told has to be looked at again so soon. */
-  againAfterMs: number | undefined;
+  /** Endpoint of the agent, once a stage of the start has found the sandbox running. */
+  endpoint: AgentEndpoint | undefined;
+  /** Absolute path of the folder in which the agent works, once a stage of the start has prepared the folder. */
+  workingDir: string | undefined;
+  /** Answer of the agent to the poll of this reconcile. */
+  poll: Poll | undefined;
 
   constructor(conversation: CachedConversation) {
     this.stored = conversation;
@@ -19,6 +27,6 @@ export class Scope {
   }
 
   get startStatus(): StartStatus {
-    return startStatusOf({ status: this.status });
+    return startStatusOf(this);
   }
 }

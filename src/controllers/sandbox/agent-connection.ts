@@ -3,7 +3,7 @@ import type { SandboxKeys } from '../../agent/keys.ts';
 import { AgentError } from '../../agent/errors.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { PollLane } from '../poll-lane.ts';
+import { PollBulkhead } from '../poll-bulkhead.ts';
 import { ownerShare } from '../workers.ts';
 import { webhooksOf, type AgentSide } from './agent-webhook.ts';
 
@@ -34,12 +34,12 @@ const maxDelayMs = 5_000;
  */
 export class AgentConnections {
   readonly #options: AgentConnectionsOptions;
-  readonly #lane: PollLane;
+  readonly #lane: PollBulkhead;
 
   constructor(options: AgentConnectionsOptions) {
     this.#options = options;
     const { clock, random } = options;
-    this.#lane = new PollLane({ clock, random, quick: 256, slow: 64, waits: false, maxDelayMs });
+    this.#lane = new PollBulkhead({ clock, random, quick: 256, slow: 64, waits: false, maxDelayMs });
   }
 
   /** Throws what is no `AgentError`, and when the signal is aborted. */
@@ -58,7 +58,7 @@ export class AgentConnections {
 
   /** Whether the agent that had its keys last did not answer at all when it was last tried. */
   isSilent(endpoint: AgentEndpoint, sandbox: Sandbox): boolean {
-    return this.#lane.isSilent(keyOf(endpoint, sandbox, sandbox.status?.lastContainerID));
+    return this.#lane.isUnresponsive(keyOf(endpoint, sandbox, sandbox.status?.lastContainerID));
   }
 }
 

@@ -13,7 +13,7 @@ import type { AgentConnections } from './agent-connection.ts';
 import { AgentRuns } from './agent-runs.ts';
 import { observedOf, outdated, type Outcome, type Scope } from './scope.ts';
 import { unready, type SandboxProgress } from './status.ts';
-import { deleteObject, storedObject } from './stored.ts';
+import { deleteObject, storedObject } from '../stored-object.ts';
 
 export interface AgentStopsOptions {
   readonly client: KubeClient;

@@ -14,9 +14,9 @@ import { nameInUse } from './name-in-use.ts';
 import { noticeOfPod, noticeOfVolume } from './notices.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
-import { refusalOf, retryAfterMs, type Creature } from './refusal.ts';
+import { createErrorOf, retryAfterMs, type CreatedKind } from './create-error.ts';
 import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
-import { storedObject } from './stored.ts';
+import { storedObject } from '../stored-object.ts';
 import { isOver } from './trouble.ts';
 
 export interface CreationsOptions {
@@ -97,7 +97,7 @@ export class Creations {
     return true;
   }
 
-  async #create(scope: Scope, what: Creature, create: () => Promise<EventDetails | undefined>): Promise<Outcome | undefined> {
+  async #create(scope: Scope, what: CreatedKind, create: () => Promise<EventDetails | undefined>): Promise<Outcome | undefined> {
     const { clock, events, logger } = this.#options;
     const { name } = scope.sandbox.metadata;
     const { startingSinceTime } = scope.sandbox.status ?? {};
@@ -109,7 +109,7 @@ export class Creations {
       return undefined;
     } catch (error) {
       if (isAlreadyExists(error)) return waiting(scope, nameInUse(what, name, startingForMs));
-      const refusal = refusalOf(error, what);
+      const refusal = createErrorOf(error, what);
       if (refusal === undefined) throw error;
       const { code, message, patience, said } = refusal;
       logger.info('creation was refused', { sandbox: name, what, code, error });

@@ -18,7 +18,7 @@ import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import { hasRun, hasStopToFinish, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { AgentSilence } from '../agent-silence.ts';
+import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { lastWords } from '../readable-output.ts';
 import { AgentConnections } from './agent-connection.ts';
@@ -32,7 +32,7 @@ import type { PodCreations } from './pod-creations.ts';
 import { lastOutputOf } from './pod-trouble.ts';
 import { failed, observedOf, outdated, waiting, type Outcome, type Scope } from './scope.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
-import { deleteObject, storedObject } from './stored.ts';
+import { deleteObject, storedObject } from '../stored-object.ts';
 import { TroubleCode } from './trouble.ts';
 
 export interface SandboxReconcilerOptions {
@@ -48,7 +48,7 @@ export interface SandboxReconcilerOptions {
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
   /** Of agents that are asked for other reasons. */
-  readonly silence?: AgentSilence;
+  readonly unresponsiveAgents?: UnresponsiveAgents;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
@@ -174,7 +174,7 @@ export class SandboxReconciler {
   }
 
   async #take(step: SandboxStep, scope: Scope, signal: AbortSignal): Promise<Outcome | undefined> {
-    const { client, silence } = this.#options;
+    const { client, unresponsiveAgents } = this.#options;
     const { sandbox } = scope;
     switch (step.kind) {
       case 'create-claim':
@@ -184,7 +184,8 @@ export class SandboxReconciler {
       case 'connect-agent':
         return this.#connect(scope, step.podIP, step.containerID, signal);
       case 'running':
-        if (silence?.isSilent(sandbox.metadata.uid) === true) return this.#connect(scope, step.podIP, step.containerID, signal);
+        if (unresponsiveAgents?.isUnresponsive(sandbox.metadata.uid) === true)
+          return this.#connect(scope, step.podIP, step.containerID, signal);
         return { progress: { ...observedOf(scope), ...runningProgress, containerID: step.containerID } };
       case 'wait':
         return waiting(scope, step);
@@ -258,7 +259,7 @@ export class SandboxReconciler {
       const connection = endpoint === undefined ? undefined : await this.#connections.connect(endpoint, sandbox, containerID, signal);
       laterMs = connection?.laterMs;
       if (endpoint !== undefined && connection?.connected === true) {
-        this.#options.silence?.over(sandbox.metadata.uid);
+        this.#options.unresponsiveAgents?.forget(sandbox.metadata.uid);
         const stopping = await this.#stops.carryThrough(scope, containerID, endpoint, signal);
         return stopping ?? { progress: { ...observed, ...runningProgress, containerID } };
       }

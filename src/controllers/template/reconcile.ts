@@ -11,7 +11,7 @@ import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { agentContainerOf, sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod } from '../sandbox/pod.ts';
-import { refusalOf, type Creature } from '../sandbox/refusal.ts';
+import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
 import { TroubleCode, isRefusalCode } from '../sandbox/trouble.ts';
 
 export interface TemplateReconcilerOptions {
@@ -92,12 +92,12 @@ export class TemplateReconciler {
     );
   }
 
-  async #refused(what: Creature, dryRun: () => Promise<unknown>): Promise<Verdict | undefined> {
+  async #refused(what: CreatedKind, dryRun: () => Promise<unknown>): Promise<Verdict | undefined> {
     try {
       await dryRun();
       return undefined;
     } catch (error) {
-      const refusal = refusalOf(error, what);
+      const refusal = createErrorOf(error, what);
       if (refusal === undefined) throw error;
       // For the platform's people, who may read what their API server says; REST never shows it.
       const message = `${refusal.message} The API server says: ${refusal.said}`.slice(0, 2048);

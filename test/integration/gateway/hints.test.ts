@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { hintsPath, type AgentHint } from '../../../src/agent/hints.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { startHintListener, type HintListener } from '../../../src/controllers/hint-listener.ts';
+import { startNotificationListener, type NotificationListener } from '../../../src/controllers/notification-listener.ts';
 import { HintSender } from '../../../src/gateway/agent-side/hint-sender.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
@@ -21,8 +21,8 @@ describe('hints between gateways and operators', () => {
 
   async function anOperator(host = '127.0.0.1', port = 0, accepts: SandboxKeys = keys) {
     const seen: AgentHint[] = [];
-    const listener: HintListener = await startHintListener({
-      ...{ host, port, keys: accepts, logger: silentLogger, onHint: (hint) => void seen.push(hint) },
+    const listener: NotificationListener = await startNotificationListener({
+      ...{ host, port, keys: accepts, logger: silentLogger, onNotification: (hint) => void seen.push(hint) },
     });
     toEnd.push(() => listener.close());
     return { seen, port: listener.port, url: `http://${host}:${listener.port}` };

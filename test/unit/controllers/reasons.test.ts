@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { StartErrorCode } from '../../../src/controllers/conversation/start.ts';
+import { StartErrorCode } from '../../../src/controllers/conversation/start/start-failure.ts';
 import { SandboxFailure } from '../../../src/controllers/sandbox/decide.ts';
 import { TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
 import { problems } from '../../../src/gateway/errors/catalogue.ts';

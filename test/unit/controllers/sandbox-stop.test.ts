@@ -2,7 +2,7 @@ import type { AgentCallOptions, AgentState } from '../../../src/agent/agent.ts';
 import { AgentError } from '../../../src/agent/errors.ts';
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { AgentSilence } from '../../../src/controllers/agent-silence.ts';
+import { UnresponsiveAgents } from '../../../src/controllers/unresponsive-agents.ts';
 import { PodCreations } from '../../../src/controllers/sandbox/pod-creations.ts';
 import { SandboxReconciler } from '../../../src/controllers/sandbox/reconcile.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
@@ -64,7 +64,7 @@ const byOwner: SandboxState = {
 };
 
 /** Reconciles until nothing more is to be done at once; says every phase on the way. */
-async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: AgentSilence) {
+async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: UnresponsiveAgents) {
   const client = new FakeKubeClient();
   const clock = new VirtualClock(noonMs);
   client.put(sandboxes, sandbox);
@@ -88,7 +88,7 @@ async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: AgentSilence
     phases.push(viewOfSandbox(stores.sandboxes.get('default', 'sbx-1')).phase);
     const reconciler = new SandboxReconciler({
       ...{ client, stores, agent, clock, keys, random: () => 0, logger: recordingLogger().logger },
-      ...(silence === undefined ? {} : { silence }),
+      ...(silence === undefined ? {} : { unresponsiveAgents: silence }),
       podCreations: new PodCreations(clock),
       events: { record: () => undefined },
     });
@@ -101,8 +101,8 @@ async function settle(sandbox: Sandbox, agent: BusyAgent, silence?: AgentSilence
 
 describe('an agent that others have asked in vain', () => {
   const silentOne = () => {
-    const silence = new AgentSilence({ clock: new VirtualClock(noonMs), boundMs: 0 });
-    silence.failed(aSandbox().metadata.uid);
+    const silence = new UnresponsiveAgents({ clock: new VirtualClock(noonMs), boundMs: 0 });
+    silence.recordFailure(aSandbox().metadata.uid);
     return silence;
   };
 
@@ -121,7 +121,7 @@ describe('an agent that others have asked in vain', () => {
     const agent = new BusyAgent({});
     const silence = silentOne();
     expect((await settle(aSandbox({ status: running }), agent, silence)).status).toMatchObject({ phase: 'RUNNING', agentEpoch: 1 });
-    expect(silence.isSilent(aSandbox().metadata.uid)).toBe(false);
+    expect(silence.isUnresponsive(aSandbox().metadata.uid)).toBe(false);
     await agent.close();
   });
 });

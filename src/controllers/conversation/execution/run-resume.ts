@@ -1,0 +1,113 @@
+import type { AgentErrorCode } from '../../../agent/errors.ts';
+import type { ConversationStatus } from '../../../resources/conversation.ts';
+import { Interruption, type InterruptedRun } from './interruption.ts';
+
+/** Pure decisions about the auto-resume of an interrupted run: how often the operator resumes the run, and when the run is abandoned. */
+
+/**
+ * Maximum consecutive resumes after a lost container; a run that loses more is reported as error. A tool that takes all memory ends the
+ * container each time that the model calls the tool, and each time costs money, so events of the agent do not count as progress; only time
+ * does. One more loss, and the sandbox itself fails because of its restarts (`crashLoopRestarts`).
+ */
+export const maxContainerLosses = 2;
+/** A run that has lasted this long has reset its container losses, as a kubelet resets the back-off of a container. */
+export const healthyRunMs = 10 * 60_000;
+/** Maximum resumes that an agent rejects before the run is abandoned; with the delays between, some two minutes. */
+export const maxResumeRejections = 8;
+
+/** Maximum delay between two resumes. */
+const maxRetryMs = 30_000;
+
+/** Returns the interruption of a run that was just interrupted for this reason. */
+export function nextInterruption(before: InterruptedRun | undefined, reason: string, now: string): InterruptedRun {
+  const ranMs = before?.lastResumeTime === undefined ? 0 : Date.parse(now) - Date.parse(before.lastResumeTime);
+  const losses = ranMs >= healthyRunMs ? 0 : (before?.containerLosses ?? 0);
+  const counted = reason === Interruption.loss ? losses + 1 : losses;
+  // A pause by the owner resets the count: the owner has seen the run and decides how to proceed.
+  return { reason, time: now, ...(counted === 0 || reason === Interruption.user ? {} : { containerLosses: counted }) };
+}
+
+/** Returns the reason why the operator no longer resumes the run; undefined while the operator still does. */
+export function abandonedReasonOf({
+  reason,
+  containerLosses = 0,
+  resumeRejections = 0,
+  abandonedReason,
+}: InterruptedRun): InterruptedRun['abandonedReason'] {
+  if (abandonedReason !== undefined) return abandonedReason;
+  if (resumeRejections >= maxResumeRejections) return 'Refused';
+  return reason === Interruption.loss && containerLosses > maxContainerLosses ? 'LostTooOften' : undefined;
+}
+
+/** Counts a resume. The count is stored before the request is sent, so that the attempt counts whatever becomes of the request. */
+export const withResumeAttempt = (status: ConversationStatus): ConversationStatus => ({
+  ...status,
+  ...(status.interruption === undefined
+    ? {}
+    : { interruption: { ...status.interruption, resumeAttempts: (status.interruption.resumeAttempts ?? 0) + 1 } }),
+});
+
+/** Errors of an agent that answers, and is neither busy nor starting. */
+const rejections: ReadonlySet<AgentErrorCode> = new Set(['refused', 'failed', 'not-found', 'malformed']);
+
+/** Counts a resume that the agent has rejected. */
+export function withResumeRejected(status: ConversationStatus, code: AgentErrorCode): ConversationStatus {
+  const { interruption } = status;
+  if (interruption === undefined || !rejections.has(code)) return status;
+  return { ...status, interruption: { ...interruption, resumeRejections: (interruption.resumeRejections ?? 0) + 1 } };
+}
+
+/** Delay before the next resume. */
+export const retryAfterMs = ({ resumeAttempts = 1 }: InterruptedRun): number => Math.min(maxRetryMs, 1_000 * 2 ** (resumeAttempts - 1));
+
+/** Marks the run as resumed. Container losses stay until the run has lasted long enough, or is over. */
+export function withRunResumed({ executionDetail: _past, ...status }: ConversationStatus, now: string): ConversationStatus {
+  const { interruption } = status;
+  return { ...status, executionStatus: 'running', ...(interruption === undefined ? {} : { interruption: resumed(interruption, now) }) };
+}
+
+/** Marks the run as resumed on request of a person, which resets the container losses. */
+export function withRunRequested(status: ConversationStatus, now: string): ConversationStatus {
+  const { containerLosses: _losses, ...interruption } = status.interruption ?? {};
+  return withRunResumed('reason' in interruption ? { ...status, interruption } : status, now);
+}
+
+export const resumed = ({ reason, time, containerLosses }: InterruptedRun, now: string): InterruptedRun => ({
+  reason,
+  time,
+  ...(containerLosses === undefined ? {} : { containerLosses }),
+  lastResumeTime: now,
+});
+
+/** Marks the run as stuck, because its agent has reported nothing for too long. */
+export const withRunStuck = (status: ConversationStatus, now: string, allowed: string): ConversationStatus => ({
+  ...status,
+  executionStatus: 'stuck',
+  executionDetail: `The operator interrupted the run: the agent ran, and reported nothing for ${allowed} (agent.stuckAfter of the template). A message resumes the run.`,
+  interruption: { reason: Interruption.stalled, time: now, abandonedReason: 'Stalled' },
+});
+
+/** Explains an interruption to people: its cause, and what resumes the run. */
+export function messageOf(interruption: InterruptedRun): string {
+  const { reason, containerLosses = 0, resumeRejections = 0 } = interruption;
+  switch (abandonedReasonOf(interruption)) {
+    case 'LostTooOften':
+      return `The run is abandoned: the container of the agent was lost ${containerLosses} times in a row, each time soon after a resume of the run. A message resumes the run.`;
+    case 'Refused':
+      return `The run is abandoned: the agent rejected ${resumeRejections} resumes of the interrupted run. A message resumes the run.`;
+    case 'Stalled':
+      return 'The operator interrupted the run: the agent ran, and reported nothing for too long. A message resumes the run.';
+    case undefined:
+      break;
+  }
+  switch (reason) {
+    case Interruption.user:
+      return 'A pause by the owner interrupted the run. The run resumes with a message or on request.';
+    case Interruption.loss:
+      return 'The loss of the container interrupted the run. The run resumes by itself when the agent is back.';
+    case Interruption.disruption:
+      return 'The loss of the pod interrupted the run: a drained, lost or full node, or a deletion. The run resumes by itself when the agent is back.';
+    default:
+      return `A pause of the sandbox (${reason}) interrupted the run. The run resumes by itself when the sandbox is back.`;
+  }
+}

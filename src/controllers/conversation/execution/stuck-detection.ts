@@ -1,0 +1,62 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { ConversationStatus } from '../../../resources/conversation.ts';
+
+interface LastSign {
+  readonly sign: string;
+  /** Time on the monotonic clock. */
+  readonly since: number;
+}
+
+/** Maximum runs in memory. */
+const maxRemembered = 20_000;
+/** The stored state of an agent lags behind: a report that the run is running is old for this time after an interrupt. */
+const staleMs = 1_500;
+
+/** Returns a text that changes with each event of the agent and each resume; undefined for a run that is not running or not reported. */
+const lastSignOf = ({ executionStatus, lastActivityTime, agentEpoch, interruption, messages }: ConversationStatus): string | undefined =>
+  executionStatus === 'running' && lastActivityTime !== undefined
+    ? [lastActivityTime, agentEpoch, interruption?.lastResumeTime, messages?.lastDeliveredTime].join('/')
+    : undefined;
+
+/**
+ * Measures for how long agents have reported nothing about their runs. An agent reports no event while a tool runs, while the model
+ * answers, or while the agent hangs; so a limit helps only users who know how long their tools take. The begin of a run is not always an
+ * event either, so the time counts from the first poll of this process that shows the run with nothing newer. Another process counts anew.
+ */
+export class StuckDetection {
+  readonly #clock: Clock;
+  readonly #lastSigns = new LruMap<string, LastSign>(maxRemembered);
+  /** Time of the last interrupt of each run, successful or not. */
+  readonly #interruptedAt = new LruMap<string, number>(maxRemembered);
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#clock = clock;
+  }
+
+  /** Milliseconds for which the agent has reported nothing new, including this poll. */
+  quietMs(key: string, status: ConversationStatus): number {
+    const now = this.#clock.monotonic();
+    const sign = lastSignOf(status);
+    if (sign === undefined) {
+      this.#lastSigns.delete(key);
+      return 0;
+    }
+    const known = this.#lastSigns.get(key);
+    if (known?.sign === sign) return now - known.since;
+    this.#lastSigns.set(key, { sign, since: now });
+    return 0;
+  }
+
+  /** Records an interrupt. A run whose agent did not accept the interrupt stays quiet, and is interrupted again. */
+  recordInterrupt(key: string, isAccepted: boolean): void {
+    this.#interruptedAt.set(key, this.#clock.monotonic());
+    if (isAccepted) this.#lastSigns.delete(key);
+  }
+
+  /** Whether a report that the run is running may be from before the interrupt. */
+  isInterrupting(key: string): boolean {
+    const interruptedAt = this.#interruptedAt.get(key);
+    return interruptedAt !== undefined && this.#clock.monotonic() - interruptedAt < staleMs;
+  }
+}

@@ -1,0 +1,70 @@
+import type { MessageState } from '../../../resources/conversation.ts';
+
+/** Pure decisions about a message whose delivery is unconfirmed. */
+
+export type InFlight = NonNullable<MessageState['inFlight']>;
+
+/** Delay after which a call to the agent has ended, unless the call waits for a tool of a run. */
+const settleMs = 20_000;
+/** Delay after the end of a run, during which the agent may still store a message that waited for the run. */
+const stoppedMs = 3_000;
+/** Maximum attempts to deliver a message. */
+export const maxAttempts = 10;
+
+/** Observations of one process about an unconfirmed delivery. Times are milliseconds of the monotonic clock. */
+export interface UnconfirmedDelivery {
+  readonly uid: string;
+  readonly inFlight: InFlight;
+  /** Time at which this process first saw the mark. */
+  readonly since: number;
+  /** Time since which the run is stopped; undefined while the run is running. */
+  readonly stoppedSince: number | undefined;
+  /** Time at which the agent was last seen in the container to which the message was sent; undefined if never. */
+  readonly lastInContainer: number | undefined;
+}
+
+export interface DeliveryCheck {
+  readonly uid: string;
+  readonly inFlight: InFlight;
+  /** Current container of the agent. */
+  readonly container: string | undefined;
+  readonly isRunning: boolean;
+  readonly now: number;
+}
+
+const isSame = (one: InFlight, other: InFlight): boolean =>
+  one.number === other.number && one.attempt === other.attempt && one.time === other.time;
+
+/**
+ * Returns the observations after one more check. A process that sees the mark for the first time knows nothing of the past: another
+ * process may have sent the message a moment ago.
+ */
+export function unconfirmedDelivery(
+  known: UnconfirmedDelivery | undefined,
+  { uid, inFlight, container, isRunning, now }: DeliveryCheck,
+): UnconfirmedDelivery {
+  const before = known?.uid === uid && isSame(known.inFlight, inFlight) ? known : undefined;
+  return {
+    uid,
+    inFlight,
+    since: before?.since ?? now,
+    stoppedSince: isRunning ? undefined : (before?.stoppedSince ?? now),
+    lastInContainer: container !== undefined && container === inFlight.container ? now : before?.lastInContainer,
+  };
+}
+
+/**
+ * Whether a message that the agent has not stored can not arrive any more, so that the message may be sent again. A tool that runs keeps
+ * a message waiting at the agent until the tool ends, however long that takes and whether or not the caller waits; the message ends with
+ * its container. A message that was under way when the container ended may wait in the next container, at the same address.
+ */
+export function isLost(
+  { since, inFlight, stoppedSince, lastInContainer }: UnconfirmedDelivery,
+  container: string | undefined,
+  now: number,
+): boolean {
+  if (now - since < settleMs) return false;
+  const hadArrived = lastInContainer !== undefined && lastInContainer - since >= settleMs;
+  const endedWithContainer = hadArrived && container !== undefined && inFlight.container !== container;
+  return endedWithContainer || (stoppedSince !== undefined && now - stoppedSince >= stoppedMs);
+}

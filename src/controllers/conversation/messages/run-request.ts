@@ -1,0 +1,58 @@
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import type { ConversationStatus, MessageState } from '../../../resources/conversation.ts';
+import { withRunRequested } from '../execution/run-resume.ts';
+import { withoutRunPending } from './message-status.ts';
+
+/** The stored state of an agent lags behind: a report that the run is stopped is old for this time after a message. */
+const staleMs = 1_500;
+
+const isRecent = ({ lastDeliveredTime }: MessageState, nowMs: number): boolean => {
+  const ageMs = lastDeliveredTime === undefined ? Infinity : nowMs - Date.parse(lastDeliveredTime);
+  return ageMs >= 0 && ageMs < staleMs;
+};
+
+/** Returns the report of the agent, corrected by a message that the agent received a moment ago. */
+export function correctedByMessage(
+  state: AgentConversation,
+  { messages, executionStatus, agentEpoch: seenIn }: ConversationStatus,
+  { agentEpoch, nowMs }: { readonly agentEpoch: number; readonly nowMs: number },
+): AgentConversation {
+  // A message that the previous container received is not under way in a new container.
+  const isOutdated =
+    seenIn === agentEpoch &&
+    messages !== undefined &&
+    executionStatus === 'running' &&
+    messages.runPending !== true &&
+    isRecent(messages, nowMs);
+  if (!isOutdated || state.executionStatus === 'waiting_for_confirmation') return state;
+  return { ...state, executionStatus: 'running' };
+}
+
+/** Whether the agent needs a request to run the stored message; `later`: the report of the agent is too recent to decide. */
+export function runRequestOf(
+  { messages }: ConversationStatus,
+  { executionStatus }: AgentConversation,
+  nowMs: number,
+): 'run' | 'later' | 'none' {
+  if (messages?.runPending !== true) return 'none';
+  if (executionStatus === 'idle' || executionStatus === messages.previousExecutionStatus) return 'run';
+  // A request to run would confirm the action. After a confirmation the agent runs by itself; after a rejection the agent is idle.
+  if (executionStatus === 'waiting_for_confirmation') return 'later';
+  // A stored message leaves the agent idle, or in the previous status. Another status follows from a later event, which a person may want.
+  return isRecent(messages, nowMs) ? 'later' : 'none';
+}
+
+/** Requests the agent to run a stored message if the agent has not started a run for the message. */
+export async function requestPendingRun(
+  { agent, clock }: { readonly agent: AgentClient; readonly clock: Clock },
+  { endpoint, id, state }: { readonly endpoint: AgentEndpoint; readonly id: string; readonly state: AgentConversation },
+  status: ConversationStatus,
+  signal: AbortSignal,
+): Promise<ConversationStatus> {
+  const request = runRequestOf(status, state, clock.now());
+  if (request === 'later') return status;
+  if (request === 'none') return withoutRunPending(status);
+  await agent.run(endpoint, id, { signal });
+  return withRunRequested(withoutRunPending(status), isoTime(clock));
+}

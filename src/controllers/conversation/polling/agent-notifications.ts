@@ -1,0 +1,63 @@
+import type { AgentHint } from '../../../agent/hints.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Request } from '@conversation-operator/kube/controller';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Store } from '@conversation-operator/kube/store';
+import type { CachedConversation } from '../../../resources/cached-conversation.ts';
+import type { Sandbox } from '../../../resources/sandbox.ts';
+import { byAgentId, bySandbox } from '../../caches.ts';
+import { ownerShare } from '../../workers.ts';
+
+export interface AgentNotificationsOptions {
+  readonly stores: { readonly conversations: Store<CachedConversation>; readonly sandboxes: Store<Sandbox> };
+  readonly clock: Clock;
+  /** Brings the next poll of a conversation forward. */
+  readonly onNotification: (request: Request) => void;
+}
+
+interface Budget {
+  readonly tokens: number;
+  readonly at: number;
+}
+
+/** Maximum conversations of one owner that notifications bring forward at once. */
+const burst = 400;
+/** Maximum conversations of one owner per second after that. */
+const perSecond = 200;
+const maxOwners = 4_096;
+
+/**
+ * Takes notifications of agents, each about one conversation or about all conversations of a sandbox. Every poll that a notification
+ * brings forward is charged to the budget of the owner, so that the agents of an owner cost the same however much they notify. The next
+ * regular poll finds the change of a dropped notification.
+ */
+export class AgentNotifications {
+  readonly #options: AgentNotificationsOptions;
+  readonly #budgets = new LruMap<string, Budget>(maxOwners);
+
+  constructor(options: AgentNotificationsOptions) {
+    this.#options = options;
+  }
+
+  take({ namespace, sandbox: name, conversationId }: AgentHint): void {
+    const { stores, onNotification } = this.#options;
+    const sandbox = stores.sandboxes.get(namespace, name);
+    if (sandbox === undefined) return;
+    const named =
+      conversationId === undefined
+        ? stores.conversations.byIndex(bySandbox, `${namespace}/${name}`)
+        : stores.conversations.byIndex(byAgentId, `${namespace}/${name}/${conversationId}`);
+    if (named.length === 0 || !this.#spend(ownerShare(sandbox), named.length)) return;
+    for (const { metadata } of named) onNotification({ namespace, name: metadata.name });
+  }
+
+  /** Whether the owner has tokens left. A notification that costs more than the tokens that are left delays later notifications. */
+  #spend(owner: string, count: number): boolean {
+    const now = this.#options.clock.monotonic();
+    const { tokens, at } = this.#budgets.get(owner) ?? { tokens: burst, at: now };
+    const left = Math.min(burst, tokens + ((now - at) / 1_000) * perSecond);
+    const isLeft = left > 0;
+    this.#budgets.set(owner, { tokens: isLeft ? left - count : left, at: now });
+    return isLeft;
+  }
+}

@@ -1,0 +1,110 @@
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import { AgentError } from '../../../agent/errors.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { PollBulkhead, PollResult, PollTarget } from '../../poll-bulkhead.ts';
+
+export interface AgentPollerOptions {
+  readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
+  readonly bulkhead: PollBulkhead;
+  readonly clock: Clock;
+}
+
+export interface AgentTarget extends PollTarget {
+  readonly endpoint: AgentEndpoint;
+}
+
+type Answers = ReadonlyMap<string, AgentConversation | AgentError | undefined>;
+
+interface Batch {
+  readonly ids: Set<string>;
+  readonly answers: Promise<PollResult<Answers>>;
+}
+
+/** Delay of a poll, during which polls of the same agent join the batch. */
+const batchDelayMs = 5;
+/** Maximum conversations of one request. */
+const maxBatch = 20;
+/** Delay before the next poll of a conversation that can not be read, beside others that can: it may have grown too large for good. */
+const unreadableMs = 15_000;
+
+/** Whether an error says something about one conversation only, and nothing about the agent. */
+const isOfConversation = (error: unknown): error is AgentError =>
+  error instanceof AgentError &&
+  (error.code === 'malformed' || error.code === 'refused' || error.code === 'not-found' || error.code === 'failed');
+
+/** Polls agents: one request for all conversations of a sandbox that are due together, and one request at a time. */
+export class AgentPoller {
+  readonly #options: AgentPollerOptions;
+  /** Batches that polls still may join, by agent. */
+  readonly #open = new Map<string, Batch>();
+  /** Last request that was asked for, by agent, until the request has ended. */
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  constructor(options: AgentPollerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Polls one conversation. `answer` is undefined when the agent does not know the conversation. Throws errors other than `AgentError`, and
+   * when the signal is aborted.
+   */
+  async poll(target: AgentTarget, id: string, signal: AbortSignal): Promise<PollResult<AgentConversation | undefined>> {
+    const batch = this.#open.get(target.agent) ?? this.#openBatch(target, signal);
+    batch.ids.add(id);
+    if (batch.ids.size >= maxBatch) this.#open.delete(target.agent);
+    const polled = await batch.answers;
+    if (!('answer' in polled)) return polled;
+    const answer = polled.answer.get(id);
+    return answer instanceof AgentError ? { laterMs: unreadableMs, error: answer } : { answer, beganAt: polled.beganAt };
+  }
+
+  #openBatch(target: AgentTarget, signal: AbortSignal): Batch {
+    const { bulkhead, clock } = this.#options;
+    const { endpoint, agent } = target;
+    const ids = new Set<string>();
+    const due = new Promise<void>((resolve) => void clock.after(batchDelayMs, resolve));
+    const before = this.#last.get(agent);
+    const answers = due
+      .then(() => before)
+      .then(() => {
+        if (this.#open.get(agent) === batch) this.#open.delete(agent);
+        return bulkhead.poll(target, (timeout) => this.#request(endpoint, [...ids], timeout), signal);
+      });
+    const batch: Batch = { ids, answers };
+    this.#open.set(agent, batch);
+    const ended: Promise<unknown> = answers
+      .catch(() => undefined)
+      .then(() => {
+        if (this.#last.get(agent) === ended) this.#last.delete(agent);
+      });
+    this.#last.set(agent, ended);
+    return batch;
+  }
+
+  async #request(endpoint: AgentEndpoint, ids: readonly string[], signal: AbortSignal): Promise<Answers> {
+    if (ids.length > 1) {
+      try {
+        const all = await this.#options.agent.conversations(endpoint, ids, { signal });
+        return new Map(ids.map((id, index) => [id, all[index]]));
+      } catch (error) {
+        // One conversation that can not be read must not hide the others.
+        if (!isOfConversation(error)) throw error;
+      }
+    }
+    const answers = new Map<string, AgentConversation | AgentError | undefined>();
+    for (const id of ids) answers.set(id, await this.#requestOne(endpoint, id, signal));
+    const [first] = answers.values();
+    // An agent of which no conversation can be read has failed itself.
+    if (first instanceof AgentError && [...answers.values()].every((answer) => answer instanceof AgentError)) throw first;
+    return answers;
+  }
+
+  async #requestOne(endpoint: AgentEndpoint, id: string, signal: AbortSignal): Promise<AgentConversation | AgentError | undefined> {
+    try {
+      return await this.#options.agent.conversation(endpoint, id, { signal });
+    } catch (error) {
+      if (isOfConversation(error)) return error;
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,147 @@
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import type { AgentError } from '../../../agent/errors.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Request } from '@conversation-operator/kube/controller';
+import type { Store } from '@conversation-operator/kube/store';
+import type { CachedConversation } from '../../../resources/cached-conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation.ts';
+import { conversationIdOf } from '../../../resources/ids.ts';
+import { durationMs, type SandboxTemplate } from '../../../resources/sandbox-template.ts';
+import type { Sandbox } from '../../../resources/sandbox.ts';
+import { PollBulkhead, type Unanswered } from '../../poll-bulkhead.ts';
+import { UnresponsiveAgents } from '../../unresponsive-agents.ts';
+import { ownerShare } from '../../workers.ts';
+import { conversationKey } from '../conversation-key.ts';
+import { AgentPoller, type AgentTarget } from './agent-poller.ts';
+import { maxForIdleTimeout } from './poll-interval.ts';
+import { PollSchedule } from './poll-schedule.ts';
+
+export interface ConversationPollerOptions {
+  readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
+  readonly stores: { readonly templates: Store<SandboxTemplate> };
+  /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
+  readonly maxPollMs?: number | undefined;
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+}
+
+/** Answered poll of a conversation, until its outcome is stored. */
+export interface Poll {
+  readonly target: AgentTarget;
+  readonly beganAt: number;
+  readonly subject: string;
+  readonly sandbox: Sandbox;
+  /** Report of the agent; undefined when the agent does not know the conversation. */
+  readonly state: AgentConversation | undefined;
+}
+
+/** Poll that is not due yet or was not answered. */
+export interface UnansweredPoll extends Unanswered {
+  /** Whether the agent did not answer the last request at all. */
+  readonly isUnresponsive: boolean;
+}
+
+/** Returns a text whose change makes a poll due at once: by another spec, another agent, or another object of the same name. */
+const subjectOf = ({ metadata }: CachedConversation, sandbox: Sandbox): string =>
+  [metadata.uid, metadata.generation, sandbox.metadata.uid, sandbox.metadata.resourceVersion].join('/');
+
+const targetOf = (sandbox: Sandbox, endpoint: AgentEndpoint): AgentTarget => ({
+  endpoint,
+  owner: ownerShare(sandbox),
+  agent: [sandbox.metadata.uid, sandbox.status?.containerID, sandbox.status?.agentEpoch, endpoint.baseUrl].join('/'),
+});
+
+/** Decides when to poll which agent about a conversation. The state is in memory only, and may be lost at any time. */
+export class ConversationPoller {
+  readonly #options: ConversationPollerOptions;
+  readonly #bulkhead: PollBulkhead;
+  readonly #agents: AgentPoller;
+  readonly #schedule: PollSchedule;
+  /** Conversations of which the agent reports what the operator can not read. */
+  readonly #malformed: UnresponsiveAgents;
+  /** Agent of the last poll, by conversation. */
+  readonly #lastAgents = new Map<string, string>();
+
+  constructor(options: ConversationPollerOptions) {
+    this.#options = options;
+    this.#bulkhead = new PollBulkhead(options);
+    this.#agents = new AgentPoller({ ...options, bulkhead: this.#bulkhead });
+    this.#schedule = new PollSchedule(options);
+    this.#malformed = new UnresponsiveAgents(options);
+  }
+
+  /** Takes a notification about a conversation. Returns the milliseconds until the poll; undefined when the conversation is not polled. */
+  notify(request: Request): number | undefined {
+    const key = conversationKey(request);
+    const waitMs = this.#schedule.notify(key);
+    const agent = this.#lastAgents.get(key);
+    // An agent that sends webhooks is going to answer.
+    if (waitMs === 0 && agent !== undefined) this.#bulkhead.retryNow(agent);
+    return waitMs;
+  }
+
+  /** Stops the polls of a conversation until the next call of `poll`. */
+  forget(request: Request): void {
+    const key = conversationKey(request);
+    this.#schedule.forget(key);
+    this.#malformed.forget(key);
+    this.#lastAgents.delete(key);
+  }
+
+  /** Polls a conversation if it is due. Throws errors other than `AgentError`, and when the signal is aborted. */
+  async poll(
+    conversation: CachedConversation,
+    sandbox: Sandbox,
+    endpoint: AgentEndpoint,
+    signal: AbortSignal,
+  ): Promise<Poll | UnansweredPoll> {
+    const key = conversationKey(conversation.metadata);
+    const subject = subjectOf(conversation, sandbox);
+    const target = targetOf(sandbox, endpoint);
+    const waitMs = this.#schedule.waitMs(key, subject);
+    if (waitMs > 0) return { laterMs: waitMs, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) };
+    this.#lastAgents.set(key, target.agent);
+    const polled = await this.#agents.poll(target, conversationIdOf(conversation), signal);
+    return 'laterMs' in polled
+      ? { ...polled, isUnresponsive: this.#bulkhead.isUnresponsive(target.agent) }
+      : { target, beganAt: polled.beganAt, subject, sandbox, state: polled.answer };
+  }
+
+  /** Records a report that the operator can not read. Returns whether such reports have lasted for too long. */
+  recordMalformed(request: Request): boolean {
+    const key = conversationKey(request);
+    this.#malformed.recordFailure(key);
+    return this.#malformed.isUnresponsive(key);
+  }
+
+  /** Records a report that the operator has read. */
+  recordUnderstood(request: Request): void {
+    this.#malformed.forget(conversationKey(request));
+  }
+
+  /** Records a failed call that followed an answered poll. Returns the milliseconds until the next poll. */
+  recordFailure({ target }: Poll, error: AgentError): number {
+    return this.#bulkhead.recordFailure(target.agent, error);
+  }
+
+  /** Records a poll whose outcome is stored. Returns the milliseconds until the next one. */
+  recordPoll(
+    poll: Poll,
+    conversation: CachedConversation,
+    change: { readonly before: ConversationStatus; readonly status: ConversationStatus; readonly againAfterMs: number | undefined },
+  ): number {
+    const { stores, maxPollMs = Infinity } = this.#options;
+    const { metadata, spec } = poll.sandbox;
+    const idleTimeout = stores.templates.get(metadata.namespace, spec.templateName)?.spec.idleTimeout;
+    const { before, status, againAfterMs } = change;
+    const notifiable = before.executionStatus !== status.executionStatus;
+    return this.#schedule.record(conversationKey(conversation.metadata), {
+      ...{ beganAt: poll.beganAt, subject: poll.subject, sandboxUid: metadata.uid, agent: poll.target.agent, status, againAfterMs },
+      isRunning: poll.state?.executionStatus === 'running',
+      changed: notifiable || before.title !== status.title,
+      notifiable,
+      maxMs: Math.min(maxPollMs, maxForIdleTimeout(idleTimeout === undefined ? undefined : durationMs(idleTimeout)) ?? Infinity),
+    });
+  }
+}

@@ -1,0 +1,62 @@
+import { agentEndpointOf } from '../../../agent/endpoint.ts';
+import type { SandboxKeys } from '../../../agent/keys.ts';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { ConversationStatus } from '../../../resources/conversation.ts';
+import { SandboxReason, hasRun, sandboxes, viewOfSandbox, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
+import { troubleIn } from '../../sandbox/trouble.ts';
+import { storedObject } from '../../stored-object.ts';
+import type { Stage, StageResult, StartScope } from './stage.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { withDeadline, withDelay } from './start-status.ts';
+import type { StepDeadlines } from './step-deadlines.ts';
+
+export interface AwaitAgentOptions {
+  readonly client: KubeClient;
+  readonly keys: SandboxKeys;
+  readonly deadlines: StepDeadlines;
+}
+
+/** Waits until the agent of the sandbox answers. Ends the start when the sandbox is gone or has failed. */
+export const awaitAgent =
+  (options: AwaitAgentOptions): Stage =>
+  async ({ stored, status, sandbox }, { signal }) => {
+    // The cache may be behind a person who has resumed the failed sandbox; a failed sandbox ends the start for good.
+    const isFailed = sandbox !== undefined && viewOfSandbox(sandbox).phase === 'ERROR';
+    const current = isFailed ? await storedObject(options.client, sandboxes, sandbox, signal) : sandbox;
+    return { sandbox: current, ...agentOf({ stored, status, sandbox: current }, options) };
+  };
+
+/** Whether the container of the agent runs without an answer of the agent, and the sandbox waits for the agent without a deadline. */
+const isAwaitingAgent = (sandbox: Sandbox | undefined, { reason }: SandboxView): boolean =>
+  reason === SandboxReason.agentSilent || (reason === SandboxReason.waitingForAgent && sandbox !== undefined && hasRun(sandbox));
+
+/** Returns the endpoint of the agent while the sandbox is RUNNING. Throws `StartFailure` when the sandbox never will be. */
+export function agentOf(
+  { stored, status, sandbox }: Omit<StartScope, 'workingDir'>,
+  { keys, deadlines }: Pick<AwaitAgentOptions, 'keys' | 'deadlines'>,
+): Pick<StageResult, 'status' | 'endpoint' | 'wait'> {
+  const view = viewOfSandbox(sandbox);
+  const waiting = (next: ConversationStatus) => ({
+    status: next,
+    wait: { afterMs: deadlines.leftMs({ stored, status: next, sandbox }) },
+  });
+  switch (view.phase) {
+    case 'MISSING':
+      throw new StartFailure(StartErrorCode.sandboxDeleted, 'The sandbox was deleted during the start.');
+    case 'ERROR':
+      throw new StartFailure(view.reason, view.message);
+    case 'RUNNING': {
+      const running = withDelay(status, undefined);
+      const endpoint = sandbox && agentEndpointOf(sandbox, keys);
+      return endpoint === undefined ? waiting(running) : { status: running, endpoint };
+    }
+    case 'STARTING':
+    case 'PAUSED': {
+      if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
+      const delayed = withDelay(status, troubleIn(view));
+      // The time of a step counts only while a container runs in which the step can proceed.
+      const isTimed = isAwaitingAgent(sandbox, view);
+      return waiting(isTimed ? deadlines.check({ stored, status: delayed, sandbox }) : withDeadline(delayed, undefined));
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { Store } from '@conversation-operator/kube/store';
+import type { CachedConversation } from '../../../resources/cached-conversation.ts';
+import { startStatusOf } from '../../../resources/conversation.ts';
+import type { Sandbox } from '../../../resources/sandbox.ts';
+import { createErrorOf, type CreateError } from '../../sandbox/create-error.ts';
+import type { AgentConfigurations } from '../agent-configuration.ts';
+import { ensureSandbox } from './sandbox-creation.ts';
+import type { Stage } from './stage.ts';
+import { StartFailure } from './start-failure.ts';
+import { withDelay, withTransition } from './start-status.ts';
+import type { StepDeadlines } from './step-deadlines.ts';
+
+export interface ChooseSandboxOptions {
+  readonly client: KubeClient;
+  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly configurations: AgentConfigurations;
+  readonly deadlines: StepDeadlines;
+  /** Returns the reason why a limit rejects a start. Absent: no limit rejects any. */
+  readonly refusalOf?: ((conversation: CachedConversation) => { readonly code: string; readonly message: string } | undefined) | undefined;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Delay before the creation of a sandbox is tried again. */
+const retryMs = 1_000;
+
+/** Creates the sandbox of a start, or joins the sandbox that the conversation names. */
+export const chooseSandbox =
+  ({ client, stores, configurations, deadlines, refusalOf, clock, logger }: ChooseSandboxOptions): Stage =>
+  async ({ stored, status, sandbox }, { signal }) => {
+    if (startStatusOf({ status }) !== 'WORKING') return { status };
+    const refusal = refusalOf?.(stored);
+    if (refusal !== undefined) throw new StartFailure(refusal.code, refusal.message);
+    // A start without a valid configuration ends before a sandbox is created.
+    await configurations.of(stored);
+    let chosen: Sandbox | undefined;
+    let createError: CreateError | undefined;
+    try {
+      chosen = await ensureSandbox({ client, store: stores.sandboxes }, stored, signal);
+    } catch (error) {
+      createError = createErrorOf(error, 'sandbox');
+      if (createError === undefined) throw error;
+      logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: createError.code, error });
+    }
+    const delayed = withDelay(status, createError);
+    if (chosen === undefined) return { status: deadlines.check({ stored, status: delayed, sandbox }), wait: { afterMs: retryMs } };
+    const { name, uid } = chosen.metadata;
+    const named = { ...delayed, sandboxName: name, sandboxUID: uid };
+    return { sandbox: chosen, status: withTransition(named, 'WAITING_FOR_SANDBOX', isoTime(clock)) };
+  };

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs';
+import { cloneUrlOf, type GitHosts, type Repository } from './repository.ts';
+import { shellCommand } from './shell-quote.ts';
+import { stepFolder } from './step-command.ts';
+
+export interface CloneScriptOptions {
+  readonly repository: Repository;
+  readonly hosts: GitHosts;
+  /** URL of the repository at the gateway, which adds the credential of the owner. The file `ticketFile` holds the ticket for the gateway. */
+  readonly gatewayUrl?: string | undefined;
+  /** Maximum size of the clone. */
+  readonly maxMebibytes: number;
+}
+
+/** File with the ticket for the gateway. The clone reads and removes the file first. */
+export const ticketFile = `${stepFolder('clone')}/ticket`;
+
+const cloneProgram = readFileSync(new URL('./clone.sh', import.meta.url), 'utf8');
+
+/** Returns a script that checks the repository out in the project folder, however often the script runs. */
+export const cloneScript = ({ repository, hosts, gatewayUrl = '', maxMebibytes }: CloneScriptOptions): string =>
+  shellCommand(cloneProgram, cloneUrlOf(repository, hosts), repository.branch ?? '', gatewayUrl, maxMebibytes * 1024);

@@ -1,0 +1,88 @@
+import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
+import { AgentError } from '../../../agent/errors.ts';
+import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import { isNewerVersion } from '@conversation-operator/kube/object';
+import type { Store } from '@conversation-operator/kube/store';
+import type { Conversation } from '../../../resources/conversation.ts';
+import { conversationIdOf } from '../../../resources/ids.ts';
+import type { Sandbox } from '../../../resources/sandbox.ts';
+import type { AgentConfigurations } from '../agent-configuration.ts';
+import { withFirstMessage } from '../messages/message-status.ts';
+import { storedConversation } from '../stored-conversation.ts';
+import { agentOf, type AwaitAgentOptions } from './await-agent.ts';
+import type { AgentStageContext, Stage, StartScope } from './stage.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { withTransition } from './start-status.ts';
+
+export interface CreateConversationOptions extends AwaitAgentOptions {
+  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly agent: AgentClient;
+  readonly configurations: AgentConfigurations;
+  readonly clock: Clock;
+}
+
+/** Delay before the first poll of the agent. */
+const firstPollMs = 200;
+/** Delay after a read that finds the conversation deleted, which the cache does not show yet. */
+const retryMs = 1_000;
+
+/** Creates the conversation at the agent, with its first message: exactly once, however often the stage runs. */
+export const createConversation =
+  (options: CreateConversationOptions): Stage<AgentStageContext> =>
+  async (scope, { signal }) => {
+    const { stored, status, workingDir } = scope;
+    if (workingDir === undefined) throw new Error('the workspace is not prepared');
+    const conversation = await storedConversation(options.client, stored, signal);
+    if (conversation === undefined) return { status, wait: { afterMs: retryMs } };
+    const sandbox = currentSandbox(scope, options.stores.sandboxes);
+    const agent = agentOf({ stored, status, sandbox }, options);
+    if (agent.endpoint === undefined) return { sandbox, ...agent };
+    const { created, status: state } = await create(conversation, agent.endpoint, workingDir, options, signal);
+    const now = isoTime(options.clock);
+    const agentEpoch = sandbox?.status?.agentEpoch ?? 0;
+    const started = withFirstMessage(agent.status, stored.spec.initialMessage, state, { created, agentEpoch, now });
+    return { sandbox, status: withTransition(started, 'READY', now), wait: { afterMs: firstPollMs } };
+  };
+
+/** Returns the sandbox as the cache has it after the previous stages: its container may be another one by now. */
+function currentSandbox({ stored, sandbox }: StartScope, store: Store<Sandbox>): Sandbox | undefined {
+  if (sandbox === undefined) return undefined;
+  const cached = store.get(stored.metadata.namespace, sandbox.metadata.name);
+  return cached?.metadata.uid === sandbox.metadata.uid && isNewerVersion(cached, sandbox) ? cached : sandbox;
+}
+
+async function create(
+  conversation: Conversation,
+  endpoint: AgentEndpoint,
+  workingDir: string,
+  { agent, configurations }: Pick<CreateConversationOptions, 'agent' | 'configurations'>,
+  signal: AbortSignal,
+): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
+  const { spec } = conversation;
+  try {
+    const hookConfig = await agent.hookConfig(endpoint, workingDir, { signal });
+    return await agent.createConversation(
+      endpoint,
+      {
+        id: conversationIdOf(conversation),
+        uid: conversation.metadata.uid,
+        workingDir,
+        message: spec.initialMessage,
+        ...(await configurations.of(conversation)),
+        systemMessageSuffix: spec.agent?.systemMessageSuffix,
+        hookConfig,
+      },
+      { signal },
+    );
+  } catch (error) {
+    if (error instanceof AgentError && error.code === 'unconfigured') {
+      const message = `The agent needs a model: the request or the sandbox template ${spec.templateName} has to name one.`;
+      throw new StartFailure(StartErrorCode.modelNotConfigured, message, { cause: error });
+    }
+    // An agent that refuses the conversation will refuse it again; other errors may pass.
+    if (error instanceof AgentError && error.code === 'refused') {
+      throw new StartFailure(StartErrorCode.agentRefused, `The agent refused the conversation: ${error.message}`, { cause: error });
+    }
+    throw error;
+  }
+}

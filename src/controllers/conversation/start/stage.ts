@@ -1,0 +1,42 @@
+import type { AgentEndpoint } from '../../../agent/agent.ts';
+import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { Sandbox } from '../../../resources/sandbox.ts';
+import type { SaveStatus, Scope } from '../scope.ts';
+import type { StartFailure } from './start-failure.ts';
+
+/** Scope of a reconcile, as the stages of a start read it. */
+export type StartScope = Readonly<Pick<Scope, 'stored' | 'status' | 'sandbox' | 'workingDir'>>;
+
+export interface StageContext {
+  readonly save: SaveStatus;
+  readonly signal: AbortSignal;
+}
+
+/** Context of the stages that call the agent. */
+export interface AgentStageContext extends StageContext {
+  readonly endpoint: AgentEndpoint;
+}
+
+/** Changes of the scope by a stage. The next stage follows, unless the start waits or has failed. */
+export interface StageResult {
+  readonly status: ConversationStatus;
+  readonly sandbox?: Sandbox | undefined;
+  readonly endpoint?: AgentEndpoint | undefined;
+  readonly workingDir?: string;
+  /** Milliseconds until the next reconcile; undefined: a change of the sandbox causes the next reconcile. */
+  readonly wait?: { readonly afterMs: number | undefined };
+  readonly failure?: StartFailure;
+}
+
+export type Stage<C = StageContext> = (scope: StartScope, context: C) => Promise<StageResult>;
+
+/** Runs stages in order and applies their changes, until a stage waits or fails. Returns what the stage waits for. */
+export async function runStages<C>(stages: readonly Stage<C>[], scope: Scope, context: C): Promise<StageResult['wait']> {
+  for (const stage of stages) {
+    const { wait, failure, ...changes } = await stage(scope, context);
+    Object.assign(scope, changes);
+    if (failure !== undefined) throw failure;
+    if (wait !== undefined) return wait;
+  }
+  return undefined;
+}

@@ -1,0 +1,94 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Store } from '@conversation-operator/kube/store';
+import { startStatusOf, type ConversationStatus } from '../../../resources/conversation.ts';
+import { durationMs, type SandboxTemplate } from '../../../resources/sandbox-template.ts';
+import { SandboxReason, viewOfSandbox } from '../../../resources/sandbox.ts';
+import { ElapsedTimes } from '../../elapsed-times.ts';
+import type { PreparationLimits } from './preparation-failures.ts';
+import type { StartScope } from './stage.ts';
+import { StartErrorCode, StartFailure } from './start-failure.ts';
+import { withDeadline } from './start-status.ts';
+
+export interface StepDeadlinesOptions {
+  readonly stores: { readonly templates: Pick<Store<SandboxTemplate>, 'get'> };
+  readonly clock: Clock;
+  readonly limits: Pick<PreparationLimits, 'cloneTimeoutSeconds' | 'setupTimeoutSeconds'>;
+}
+
+type DeadlineScope = Pick<StartScope, 'stored' | 'status' | 'sandbox'>;
+
+/** Grace beyond the step's own timeout while the agent is unreachable. */
+export const graceMs = 60_000;
+/** Maximum wait for the deletion of the sandbox of an earlier conversation with the same ID. */
+const maxWorkingMs = 60_000;
+/** Maximum wait for an agent to answer again: longer than the probes of its container take to replace the container. */
+const maxUnresponsiveMs = 120_000;
+
+/** Ends a start whose current step has taken too long. A clock that jumps ends no start (see `ElapsedTimes`). */
+export class StepDeadlines {
+  readonly #options: StepDeadlinesOptions;
+  readonly #elapsed: ElapsedTimes;
+
+  constructor(options: StepDeadlinesOptions) {
+    this.#options = options;
+    this.#elapsed = new ElapsedTimes(options);
+  }
+
+  /** Milliseconds until the deadline of the step; undefined for a step without a deadline. */
+  leftMs(scope: DeadlineScope): number | undefined {
+    const allowedMs = this.#allowedMs(scope);
+    const { deadline } = scope.status.start ?? {};
+    return deadline === undefined || allowedMs === undefined
+      ? undefined
+      : Math.max(0, allowedMs - this.#elapsedMs(scope, deadline, allowedMs)) + 1;
+  }
+
+  /** Returns the status with a deadline for the step. Throws `StartFailure` when the deadline has passed. */
+  check(scope: DeadlineScope): ConversationStatus {
+    const { status } = scope;
+    const startStatus = startStatusOf(scope);
+    const allowedMs = this.#allowedMs(scope);
+    if (allowedMs === undefined) return status;
+    const { deadline, errorCode, error } = status.start ?? {};
+    if (deadline === undefined) {
+      const next = new Date(this.#options.clock.now() + allowedMs).toISOString();
+      // The first call for a deadline starts the count of this process.
+      this.#elapsedMs(scope, next, allowedMs);
+      return withDeadline(status, next);
+    }
+    if (this.#elapsedMs(scope, deadline, allowedMs) <= allowedMs) return status;
+    if (startStatus !== 'WORKING')
+      throw new StartFailure(StartErrorCode.stepDeadlineExceeded, `The step ${startStatus} did not end within ${allowedMs / 1000} s.`);
+    if (errorCode !== undefined) throw new StartFailure(errorCode, error ?? errorCode);
+    throw new StartFailure(StartErrorCode.sandboxNameTaken, 'The sandbox of an earlier conversation with this ID is still in use.');
+  }
+
+  #elapsedMs({ stored }: DeadlineScope, deadline: string, allowedMs: number): number {
+    return this.#elapsed.elapsedMs(stored.metadata.uid, new Date(Date.parse(deadline) - allowedMs).toISOString());
+  }
+
+  #allowedMs(scope: DeadlineScope): number | undefined {
+    const { cloneTimeoutSeconds, setupTimeoutSeconds } = this.#options.limits;
+    switch (startStatusOf(scope)) {
+      case 'WORKING':
+        return maxWorkingMs;
+      case 'WAITING_FOR_SANDBOX':
+        return this.#answerMs(scope);
+      case 'PREPARING_REPOSITORY':
+        return cloneTimeoutSeconds * 1000 + graceMs;
+      case 'SETTING_UP_SKILLS':
+        return setupTimeoutSeconds * 1000 + graceMs;
+      case 'READY':
+      case 'ERROR':
+        return undefined;
+    }
+  }
+
+  /** Maximum wait for an answer. In a container whose agent has never answered, the template's deadline of a first start extends the wait. */
+  #answerMs({ sandbox, stored }: DeadlineScope): number {
+    const { reason } = viewOfSandbox(sandbox);
+    const template = this.#options.stores.templates.get(stored.metadata.namespace, sandbox?.spec.templateName ?? '');
+    if (reason !== SandboxReason.waitingForAgent || template === undefined) return maxUnresponsiveMs;
+    return Math.max(maxUnresponsiveMs, durationMs(template.spec.startDeadline));
+  }
+}

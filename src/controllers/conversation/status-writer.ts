@@ -1,0 +1,68 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { isoTime, type Clock } from '@conversation-operator/kube/clock';
+import type { EventRecorder } from '@conversation-operator/kube/events';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { Metrics } from '../../observability/metrics.ts';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import { lacksFinishedCondition, withProjection } from '../../resources/conversation-projection.ts';
+import { conversations, isStartOver, startStatusOf, type ConversationStatus } from '../../resources/conversation.ts';
+import { eventOfRun } from './execution/run-events.ts';
+import { conversationKey } from './conversation-key.ts';
+import { eventOfStart, finishedStages } from './start/start-events.ts';
+import type { StatusCoalescer } from './status-coalescer.ts';
+
+export interface StatusWriterOptions {
+  readonly client: KubeClient;
+  readonly coalescer: StatusCoalescer;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Writes the status of conversations, and reports each change by Events, metrics and logs. */
+export class StatusWriter {
+  readonly #options: StatusWriterOptions;
+
+  constructor(options: StatusWriterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Writes the status if it differs, on the version of the conversation that was read. Returns the conversation and the status that were
+   * stored; undefined without a write. `isPolled`: the agent has just reported all usage, so a status without changes leaves no write to withhold.
+   */
+  async write(
+    before: CachedConversation,
+    { next, isPolled }: { readonly next: ConversationStatus; readonly isPolled: boolean },
+    signal: AbortSignal,
+  ): Promise<{ readonly stored: CachedConversation; readonly status: ConversationStatus } | undefined> {
+    const { client, clock, coalescer } = this.#options;
+    const { title } = before.spec;
+    const { generation } = before.metadata;
+    const key = conversationKey(before.metadata);
+    const current: ConversationStatus = { ...next, observedGeneration: generation, ...(title === undefined ? {} : { title }) };
+    if (isDeepStrictEqual(current, before.status) && !lacksFinishedCondition(before)) {
+      if (isPolled) coalescer.forget(key);
+      return undefined;
+    }
+    if (coalescer.withheld(key, current, before.status)) return undefined;
+    const status = withProjection(before, current, generation, isoTime(clock));
+    const stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal, from: before.status }));
+    this.#report(before, status);
+    return { stored, status };
+  }
+
+  #report(before: CachedConversation, status: ConversationStatus): void {
+    const { events, logger, metrics } = this.#options;
+    for (const event of [eventOfRun(before.status, status), eventOfStart(before.status, status)])
+      if (event !== undefined) events.record(before, event);
+    for (const { stage, seconds } of finishedStages(before.status, status)) metrics.startStageSeconds.observe({ stage }, seconds);
+    const now = startStatusOf({ status });
+    if (now === startStatusOf(before)) return;
+    const code = status.start?.errorCode;
+    logger.info('start changed', { conversation: before.metadata.name, status: now, code });
+    if (isStartOver(now)) metrics.starts.inc({ outcome: now, code: code ?? '' });
+  }
+}

@@ -1,0 +1,91 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { hintsPath, hintsSchema, maxHintsBytes, type AgentHint } from '../agent/hints.ts';
+import type { SandboxKeys } from '../agent/keys.ts';
+import type { Logger } from '@conversation-operator/kube/logger';
+
+export interface NotificationListenerOptions {
+  readonly host: string;
+  /** Port; 0: any free port. */
+  readonly port: number;
+  readonly keys: Pick<SandboxKeys, 'acceptsHintKey'>;
+  /** Takes a notification. An operator that does not lead ignores notifications. */
+  readonly onNotification: (notification: AgentHint) => void;
+  readonly logger: Logger;
+}
+
+export interface NotificationListener {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+const requestMs = 5_000;
+const maxConnections = 200;
+
+/** Starts the server that receives notifications of agents from gateways, and nothing else. */
+export async function startNotificationListener({
+  host,
+  port,
+  keys,
+  onNotification,
+  logger,
+}: NotificationListenerOptions): Promise<NotificationListener> {
+  const statusOf = async (request: IncomingMessage): Promise<number> => {
+    if (request.url !== hintsPath) return 404;
+    if (request.method !== 'POST') return 405;
+    const [scheme, key = ''] = (request.headers.authorization ?? '').split(' ');
+    if (scheme?.toLowerCase() !== 'bearer' || !keys.acceptsHintKey(key)) return 401;
+    const body = await readBounded(request);
+    if (body === undefined) return 413;
+    const parsed = hintsSchema.safeParse(jsonOf(body));
+    if (!parsed.success) return 422;
+    for (const notification of parsed.data.hints) onNotification(notification);
+    return 204;
+  };
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const status = await statusOf(request);
+    // A server would take the unread rest of a body for the next request.
+    response.writeHead(status, request.complete ? {} : { connection: 'close' }).end();
+  };
+  const server: Server = createServer(
+    { headersTimeout: requestMs, requestTimeout: requestMs, connectionsCheckingInterval: requestMs, maxHeaderSize: 8 * 1024 },
+    (request, response) => {
+      answer(request, response).catch((error: unknown) => {
+        logger.debug('notifications could not be read', { error });
+        response.destroy();
+      });
+    },
+  );
+  server.maxConnections = maxConnections;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, resolve);
+  });
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function readBounded(request: IncomingMessage): Promise<string | undefined> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of request as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size > maxHintsBytes) return undefined;
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString('utf8');
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

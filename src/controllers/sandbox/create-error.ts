@@ -1,0 +1,130 @@
+import { ApiError } from '@conversation-operator/kube/errors';
+import { Patience, TroubleCode, type Trouble } from './trouble.ts';
+
+/** What the API server was asked to create. */
+export type CreatedKind = 'pod' | 'volume' | 'sandbox';
+
+export interface CreateError extends Trouble {
+  /** The API server's own words: for logs and Events, which the platform's people read, never for clients. */
+  readonly said: string;
+}
+
+interface Pattern {
+  readonly code: TroubleCode;
+  readonly said: RegExp;
+  readonly text: (what: CreatedKind, match: RegExpExecArray) => string;
+}
+
+/** Names of Kubernetes objects and resources that a text may repeat; whatever else stands there is left out. */
+const nameIn = (match: RegExpExecArray): string => (/^[a-z0-9][a-z0-9./-]{0,252}$/i.test(match[1] ?? '') ? ` ${match[1] ?? ''}` : '');
+/** `requests.cpu=2,requests.memory=4Gi` → requests.cpu, requests.memory. */
+const keysOf = (list: string): string =>
+  list
+    .split(',')
+    .flatMap((entry) => /^[a-z0-9./-]{1,100}$/.exec(entry.split('=')[0]?.trim() ?? '')?.[0] ?? [])
+    .join(', ');
+
+/**
+ * The first that fits is taken. The texts are those of Kubernetes' admission plugins (resourcequota, limitranger, podsecurity,
+ * webhook, policy/validating, serviceaccount, priority, runtimeclass, namespace/lifecycle), of its authorizer, and of OpenShift's
+ * security context constraints.
+ */
+const patterns: readonly Pattern[] = [
+  {
+    code: TroubleCode.admissionUnavailable,
+    said: /failed calling webhook "|admission webhook "[^"]*" does not support dry run/,
+    text: (what) => `The cluster could not check the ${what}: one of its admission webhooks does not answer.`,
+  },
+  {
+    code: TroubleCode.admissionDenied,
+    said: /admission webhook "[^"]*" denied the request/,
+    text: (what) => `An admission webhook of the cluster refuses the ${what}.`,
+  },
+  {
+    code: TroubleCode.admissionDenied,
+    said: /ValidatingAdmissionPolicy '[^']*'.* denied request/,
+    text: (what) => `An admission policy of the cluster refuses the ${what}.`,
+  },
+  {
+    code: TroubleCode.resourceQuotaExceeded,
+    said: /exceeded quota: ([^,]+), requested: (.*), used: /,
+    text: (what, match) => `The namespace's resource quota${nameIn(match)} has no room for the ${what}: ${keysOf(match[2] ?? '')}.`,
+  },
+  {
+    code: TroubleCode.resourcesNotSpecified,
+    said: /failed quota: ([^:]+): must specify ([^\n]*)/,
+    text: (what, match) =>
+      `The namespace's resource quota${nameIn(match)} wants the ${what} to state: ${keysOf((match[2] ?? '').replaceAll(/ for: [^;]*;?/g, ','))}.`,
+  },
+  {
+    code: TroubleCode.resourceQuotaExceeded,
+    said: /insufficient quota to (?:consume|match)|(?:status unknown|failed) (?:for )?quota|resource quota evaluation timed out|quota usage is negative/,
+    text: (what) => `The namespace has no resource quota that has room for the ${what}.`,
+  },
+  {
+    code: TroubleCode.limitRangeViolated,
+    said: /(?:minimum|maximum) ([a-z0-9./-]+) usage per |([a-z0-9./-]+) max limit to request ratio per |error enforcing limit ranges/,
+    text: (what, match) => `The ${what} is outside of the namespace's limit range: ${match[1] ?? match[2] ?? 'resources'}.`,
+  },
+  {
+    code: TroubleCode.podSecurityViolated,
+    said: /violates PodSecurity "([a-z]+):/,
+    text: (_what, match) => `The namespace's pod security standard${nameIn(match)} refuses the pod.`,
+  },
+  {
+    code: TroubleCode.podSecurityViolated,
+    said: /security context constraint/,
+    text: () => 'No security context constraint of the cluster allows the pod.',
+  },
+  {
+    code: TroubleCode.namespaceTerminating,
+    said: /because it is being terminated/,
+    text: () => 'The namespace is being deleted.',
+  },
+  {
+    code: TroubleCode.permissionDenied,
+    said: /cannot (?:create|patch) resource "[^"]*"/,
+    text: (what) => `The operator has no right to create the ${what}.`,
+  },
+  {
+    code: TroubleCode.referenceNotFound,
+    said: /serviceaccount "?([^"\s]*)"? not found/,
+    text: (_what, match) => `The template names a service account that does not exist:${nameIn(match)}.`,
+  },
+  {
+    code: TroubleCode.referenceNotFound,
+    said: /no PriorityClass with name (\S+) was found/,
+    text: (_what, match) => `The template names a priority class that does not exist:${nameIn(match)}.`,
+  },
+  {
+    code: TroubleCode.referenceNotFound,
+    said: /RuntimeClass "([^"]*)" not found/,
+    text: (_what, match) => `The template names a runtime class that does not exist:${nameIn(match)}.`,
+  },
+];
+
+/** Paths of fields are the template author's own words; values are not repeated. */
+function invalidText(what: CreatedKind, { body }: ApiError): string {
+  const fields = (body.details?.causes ?? []).flatMap(({ field }) => /^[A-Za-z0-9_.[\]-]{1,120}$/.exec(field ?? '')?.[0] ?? []);
+  const named = [...new Set(fields)].slice(0, 5);
+  return `The template makes no valid ${what}${named.length === 0 ? '' : `: ${named.join(', ')}`}.`;
+}
+
+/** Why the API server does not create it, or undefined for an error that says nothing of the object. */
+export function createErrorOf(error: unknown, what: CreatedKind): CreateError | undefined {
+  if (!(error instanceof ApiError) || error.status === 409 || error.status === 404 || error.status === 429) return undefined;
+  const said = error.message;
+  for (const { code, said: pattern, text } of patterns) {
+    const match = pattern.exec(said);
+    if (match !== null) return { code, message: text(what, match), patience: Patience.untilDeadline, said };
+  }
+  // A sandbox is not made of a template: whatever is wrong with one, the cluster's admission says so, or its definitions are others.
+  if (error.status === 403 || (what === 'sandbox' && error.status < 500))
+    return { code: TroubleCode.creationForbidden, message: `The cluster refuses the ${what}.`, patience: Patience.untilDeadline, said };
+  if (error.status === 422 || error.status === 400 || error.status === 413)
+    return { code: TroubleCode.templateInvalid, message: invalidText(what, error), patience: Patience.ofFiles, said };
+  return undefined;
+}
+
+/** When to ask again: often at first, then every quarter of the time that has gone by. */
+export const retryAfterMs = (startingForMs: number): number => Math.min(15_000, Math.max(1_000, startingForMs / 4));

@@ -1,0 +1,47 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+
+export interface UnresponsiveAgentsOptions {
+  readonly clock: Clock;
+  /** Time without an answer after which an agent is unresponsive, in milliseconds. Default 60,000, because a busy agent stalls for seconds. */
+  readonly boundMs?: number;
+}
+
+interface Failing {
+  /** Time of the first failure, on the monotonic clock. */
+  readonly since: number;
+  isReported: boolean;
+}
+
+/**
+ * Records which agents do not answer, by the UID of their sandbox; or which conversations are reported in a form that the operator can not
+ * read. The record is in memory only; a new process counts anew.
+ */
+export class UnresponsiveAgents {
+  readonly #clock: Clock;
+  readonly #boundMs: number;
+  readonly #failing = new Map<string, Failing>();
+
+  constructor({ clock, boundMs = 60_000 }: UnresponsiveAgentsOptions) {
+    this.#clock = clock;
+    this.#boundMs = boundMs;
+  }
+
+  /** Records a failure. Returns true once, with the first failure after the bound. */
+  recordFailure(key: string): boolean {
+    const failing = this.#failing.get(key) ?? { since: this.#clock.monotonic(), isReported: false };
+    this.#failing.set(key, failing);
+    if (failing.isReported || !this.isUnresponsive(key)) return false;
+    failing.isReported = true;
+    return true;
+  }
+
+  /** Forgets the failures of an agent that has answered, or is not called any more. */
+  forget(key: string): void {
+    this.#failing.delete(key);
+  }
+
+  isUnresponsive(key: string): boolean {
+    const failing = this.#failing.get(key);
+    return failing !== undefined && this.#clock.monotonic() - failing.since >= this.#boundMs;
+  }
+}

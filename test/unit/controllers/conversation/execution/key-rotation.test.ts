@@ -1,0 +1,87 @@
+import type { AgentClient, AgentConversation, AgentLlm } from '../../../../../src/agent/agent.ts';
+import { AgentError } from '../../../../../src/agent/errors.ts';
+import { AgentConfigurations } from '../../../../../src/controllers/conversation/agent-configuration.ts';
+import { KeyRotation } from '../../../../../src/controllers/conversation/execution/key-rotation.ts';
+import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
+import type { ConversationStatus } from '../../../../../src/resources/conversation.ts';
+import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
+import { aConversation, aTemplate } from '../../../../support/builders.ts';
+
+const llm = { model: 'openai/m', baseUrl: 'https://models.example/v1' };
+const refused: ConversationStatus = {
+  executionStatus: 'error',
+  executionDetail: 'LLMAuthenticationError: Your LLM API key appears to be …',
+};
+
+/** An operator whose key can change, and an agent that remembers what it was given. */
+class Bench {
+  key: string | undefined = 'first-key';
+  readonly given: AgentLlm[] = [];
+  failure: AgentError | undefined;
+  readonly #rotation: KeyRotation;
+
+  constructor() {
+    const templates = new IndexedStore<SandboxTemplate>();
+    templates.set(aTemplate({ agent: { workingDir: '/workspace', ...llm, credential: 'openai' } }));
+    const configurations = new AgentConfigurations({ credentials: { of: () => Promise.resolve(this.key) }, stores: { templates } });
+    const agent: Pick<AgentClient, 'useLlm'> = {
+      useLlm: (_endpoint, _id, given) => {
+        if (this.failure !== undefined) return Promise.reject(this.failure);
+        this.given.push(given);
+        return Promise.resolve();
+      },
+    };
+    this.#rotation = new KeyRotation({ agent: agent as AgentClient, configurations });
+  }
+
+  look(status: ConversationStatus = refused, state: Partial<AgentConversation> = {}): Promise<void> {
+    const seen: AgentConversation = { ...({ id: 'c1', llm } as AgentConversation), ...state };
+    return this.#rotation.rotate(
+      aConversation({ status }),
+      seen,
+      { baseUrl: 'http://agent', sessionKey: 's' },
+      new AbortController().signal,
+    );
+  }
+}
+
+it('a conversation whose key was refused is given the present one, once, and each new one after it', async () => {
+  const bench = new Bench();
+  await bench.look();
+  await bench.look();
+  expect(bench.given).toEqual([{ ...llm, apiKey: 'first-key' }]);
+  bench.key = 'second-key';
+  await bench.look();
+  await bench.look();
+  expect(bench.given.map(({ apiKey }) => apiKey)).toEqual(['first-key', 'second-key']);
+});
+
+it.each<[string, ConversationStatus, Partial<AgentConversation>]>([
+  ['that runs', { ...refused, executionStatus: 'running' }, {}],
+  ['whose error is another', { executionStatus: 'error', executionDetail: 'MaxIterationsReached: …' }, {}],
+  ['that somebody has set to another model', refused, { llm: { ...llm, model: 'openai/mine' } }],
+  ['that somebody has sent elsewhere', refused, { llm: { ...llm, baseUrl: 'https://mine.example' } }],
+  ['of which the agent does not say what it works with', refused, { llm: undefined }],
+])('a conversation %s is given none', async (_name, status, state) => {
+  const bench = new Bench();
+  await bench.look(status, state);
+  expect(bench.given).toEqual([]);
+});
+
+it('nothing is given where there is no key any more', async () => {
+  const bench = new Bench();
+  bench.key = undefined;
+  await bench.look();
+  expect(bench.given).toEqual([]);
+});
+
+it('it is tried again where the agent could not be reached, and not where it does not know how', async () => {
+  const bench = new Bench();
+  bench.failure = new AgentError('unreachable', '');
+  await expect(bench.look()).rejects.toThrow(AgentError);
+  bench.failure = new AgentError('not-found', '');
+  await bench.look();
+  bench.failure = undefined;
+  await bench.look();
+  expect(bench.given).toEqual([]);
+});

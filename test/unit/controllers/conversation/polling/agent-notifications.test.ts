@@ -1,0 +1,54 @@
+import { AgentNotifications } from '../../../../../src/controllers/conversation/polling/agent-notifications.ts';
+import { conversationIndexers } from '../../../../../src/controllers/caches.ts';
+import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
+import { cachedConversation, type CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
+import { conversationIdOf } from '../../../../../src/resources/ids.ts';
+import type { Sandbox } from '../../../../../src/resources/sandbox.ts';
+import { aConversation, aSandbox, noonMs } from '../../../../support/builders.ts';
+import { VirtualClock } from '../../../../support/virtual-clock.ts';
+
+const namespace = 'default';
+
+/** Sandboxes, each with so many conversations of its owner. */
+function setUp(...counts: readonly (readonly [sandbox: string, owner: string, count: number])[]) {
+  const clock = new VirtualClock(noonMs);
+  const stores = { conversations: new IndexedStore<CachedConversation>(conversationIndexers), sandboxes: new IndexedStore<Sandbox>() };
+  for (const [sandbox, owner, count] of counts) {
+    stores.sandboxes.set(aSandbox({ name: sandbox, owner }));
+    for (let index = 0; index < count; index++)
+      stores.conversations.set(
+        cachedConversation(aConversation({ name: `${sandbox}-${index}`, spec: { owner }, status: { sandboxName: sandbox } })),
+      );
+  }
+  const told: string[] = [];
+  const hints = new AgentNotifications({ stores, clock, onNotification: ({ name }) => void told.push(name) });
+  const idOf = (name: string) => conversationIdOf(aConversation({ name }));
+  return { clock, hints, idOf, told: () => told.splice(0) };
+}
+
+it('brings forward the conversation that is named, or all of a sandbox', () => {
+  const { hints, idOf, told } = setUp(['one', 'alice', 3], ['two', 'alice', 1]);
+  hints.take({ namespace, sandbox: 'one', conversationId: idOf('one-1') });
+  expect(told()).toEqual(['one-1']);
+  hints.take({ namespace, sandbox: 'one' });
+  expect(told()).toEqual(['one-0', 'one-1', 'one-2']);
+});
+
+it('means nothing for a conversation of another sandbox, and for sandboxes that are not there', () => {
+  const { hints, idOf, told } = setUp(['one', 'alice', 1], ['two', 'bob', 1]);
+  hints.take({ namespace, sandbox: 'two', conversationId: idOf('one-0') });
+  hints.take({ namespace, sandbox: 'three' });
+  hints.take({ namespace: 'elsewhere', sandbox: 'one' });
+  expect(told()).toEqual([]);
+});
+
+it('has a budget for each owner: one whose agents notify all the time takes nothing from others', async () => {
+  const { clock, hints, told } = setUp(['many', 'mallory', 200], ['one', 'alice', 1]);
+  for (let count = 0; count < 1_000; count++) hints.take({ namespace, sandbox: 'many' });
+  expect(told().length).toBe(400);
+  hints.take({ namespace, sandbox: 'one' });
+  expect(told()).toEqual(['one-0']);
+  await clock.advance(10_000);
+  for (let count = 0; count < 1_000; count++) hints.take({ namespace, sandbox: 'many' });
+  expect(told().length).toBe(400);
+});
