@@ -86,7 +86,7 @@ describe('a table', () => {
     const columns: Body[] = body.columnDefinitions;
     const cell = (name: string): unknown => body.rows[0].cells[columns.findIndex((column) => column.name === name)];
     expect(['Name', 'Execution', 'Repository', 'Owner', 'Sandbox', 'Age'].map(cell)).toEqual(['a', 'running', 'o/r', 'alice', null, '5m']);
-    expect(columns.find(({ name }) => name === 'Message').priority).toBe(1);
+    expect(columns.find(({ name }) => name === 'Sandbox-Name').priority).toBe(1);
     expect(body.rows[0].object).toMatchObject({ kind: 'PartialObjectMetadata', metadata: { name: 'a' } });
   });
 
