@@ -3,18 +3,18 @@ import type { IncomingMessage } from 'node:http';
 import express from 'express';
 import { AgentEvents } from '../agent/events.ts';
 import { sleep } from '@conversation-operator/kube/clock';
-import { defaultTimeouts, limitRequestTime } from './app/client-timeouts.ts';
-import { CurrentOwner } from './app/current-owner.ts';
-import { cors } from './app/cors.ts';
-import { healthRoutes } from './app/health.ts';
-import { LastAnswers } from './app/last-answers.ts';
-import { OpenStreams } from './app/open-streams.ts';
-import { requestIdOf, requestScope } from './app/request-scope.ts';
-import type { Route } from './app/route.ts';
-import { addRoutes } from './app/router.ts';
-import { sendProblem, refuseConnection } from './app/send-problem.ts';
-import { closeServer, createHttpServer, listenOn } from './app/server.ts';
-import type { Services } from './app/services.ts';
+import { defaultTimeouts, limitRequestTime } from './http/client-timeouts.ts';
+import { CurrentOwner } from './http/current-owner.ts';
+import { cors } from './stages/cors.ts';
+import { healthRoutes } from './v1/health.ts';
+import { LastResponses } from './http/last-responses.ts';
+import { OpenStreams } from './http/open-streams.ts';
+import { requestIdOf, requestScope } from './stages/access-log.ts';
+import type { Route } from './http/route.ts';
+import { addRoutes } from './http/router.ts';
+import { sendProblem, refuseConnection } from './http/send-problem.ts';
+import { closeServer, createHttpServer, listenOn } from './http/server.ts';
+import type { Services } from './services.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { Disclosures } from './auth/disclosures.ts';
 import { KeyRing } from './auth/key-ring.ts';
@@ -22,7 +22,7 @@ import { KeyUse } from './auth/key-use.ts';
 import { ObjectFeed } from './lookup/object-feed.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { StoredTotals } from './lookup/stored-totals.ts';
-import { Records } from './lookup/records.ts';
+import { ResourceLookup } from './lookup/resource-lookup.ts';
 import { StartTextReader } from './lookup/start-texts.ts';
 import { typedNames } from './git/typed-names.ts';
 import { conversations } from '../resources/conversation.ts';
@@ -31,33 +31,33 @@ import { AddressConnections } from './limits/address-connections.ts';
 import { AgentReads } from './limits/agent-reads.ts';
 import { clientAddressBehind } from './limits/client-address.ts';
 import { FairClient } from './limits/fair-client.ts';
-import { LoadGuard } from './limits/load-guard.ts';
+import { LoadShedder } from './limits/load-shedder.ts';
 import { OwnerConnections } from './limits/owner-connections.ts';
 import { RateLimits } from './limits/rate-limits.ts';
 import { bodyShares } from './limits/body-shares.ts';
-import { Turns } from './limits/turns.ts';
-import { WaitingAnswers } from './limits/waiting-answers.ts';
+import { FairScheduler } from './limits/fair-scheduler.ts';
+import { SlowReaderGuard } from './limits/slow-reader-guard.ts';
 import { openApiRoutes } from './openapi/route.ts';
 import { conversationPage } from './pages/conversation.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
-import { isWebSocketRequest } from './proxy/handshake.ts';
+import { isWebSocketRequest } from './proxy/websocket-handshake.ts';
 import { legacyRoutes } from './v0/conversations.ts';
 import { legacyInterface } from './v0/deprecation.ts';
-import { absentRoutes } from './v1/absent.ts';
+import { unsupportedRoutes } from './v1/unsupported.ts';
 import { accountRoutes } from './v1/account.ts';
 import { conversationRoutes } from './v1/conversations.ts';
 import { eventRoutes } from './v1/events.ts';
 import { gitRoutes } from './v1/git.ts';
 import { keyRoutes } from './v1/keys.ts';
 import { quotaRoutes } from './v1/quota.ts';
-import { RecordTexts } from './v1/record-texts.ts';
+import { ResponseCache } from './v1/response-cache.ts';
 import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
 import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
 import { sandboxRoutes } from './v1/sandboxes.ts';
 import { ConversationSearch } from './v1/search.ts';
 import { settingsRoutes } from './v1/settings.ts';
 import { startTaskRoutes } from './v1/start-tasks.ts';
-import { TaskTexts } from './v1/task-texts.ts';
+import { StartTaskResponses } from './v1/start-task-responses.ts';
 import type { GatewayOptions } from './gateway-options.ts';
 
 export type { GatewayOptions };
@@ -93,9 +93,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { gitHosts = {} } = options;
   const git = options.gitDirectory ?? typedNames(gitHosts);
   const streams = new OpenStreams(options.streams);
-  const waiting = new WaitingAnswers();
-  const turns = new Turns({ clock });
-  const lastAnswers = new LastAnswers();
+  const waiting = new SlowReaderGuard();
+  const scheduler = new FairScheduler({ clock });
+  const lastAnswers = new LastResponses();
   const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
   const events = new AgentEvents();
   const ownerConnections = new OwnerConnections({
@@ -116,7 +116,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       else if (name !== undefined) limits.written(owner, bytes);
       return bytes;
     },
-    turns,
+    scheduler,
     clock,
   });
   const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
@@ -134,21 +134,21 @@ export function createGateway(options: GatewayOptions): Gateway {
     limits: options.proxyLimits,
     connections: ownerConnections,
     waiting,
-    turns,
+    scheduler,
     clientAddress,
     failedKey: (address) => limits.failedKey(address),
     clock,
     logger,
     metrics,
   });
-  const records = new Records({ client, namespace, caches });
+  const lookup = new ResourceLookup({ client, namespace, caches });
   const services: Services = {
     client,
     namespace,
     clock,
     random,
-    records,
-    caps: new StorageCaps({ records, totals }),
+    lookup,
+    caps: new StorageCaps({ lookup, totals }),
     // Not the fair client: it bounds its reads by owner itself, also those of streams, which no request is behind.
     startTexts: new StartTextReader({ client: options.client, clock }),
     feeds,
@@ -164,12 +164,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     git,
     templateName: options.defaultTemplateName ?? defaultTemplateName,
   };
-  const texts = new RecordTexts(services);
+  const texts = new ResponseCache(services);
   const search = new ConversationSearch();
   const began = clock.monotonic();
   const documented = [
     ...conversationRoutes(services, texts, search),
-    ...startTaskRoutes(services, new TaskTexts(services), search),
+    ...startTaskRoutes(services, new StartTaskResponses(services), search),
     ...eventRoutes(services),
     ...sandboxRoutes(services),
     ...sandboxSettingsRoutes(services),
@@ -177,7 +177,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     ...accountRoutes,
     ...keyRoutes(services),
     ...quotaRoutes(services),
-    ...absentRoutes,
+    ...unsupportedRoutes,
     ...settingsRoutes(services, gitHosts),
     ...gitRoutes({ hosts: gitHosts, directory: git }),
     ...legacyRoutes(services, search),
@@ -200,7 +200,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     else next();
   });
   app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
-  const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
+  const load = new LoadShedder({ load: options.load ?? {}, clock, metrics });
   const authenticator = new Authenticator({ ring });
   const keyUse = new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger });
   addRoutes(app, {
@@ -213,7 +213,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     connections: ownerConnections,
     load,
     bodies: bodyShares(clock),
-    turns,
+    scheduler,
     currentOwner,
     waiting,
     clock,

@@ -4,7 +4,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
 import { shareProblem } from './share-problem.ts';
 import { Shares } from '@conversation-operator/kube/shares';
-import { SilentAgents } from './silent-agents.ts';
+import { UnresponsiveAgents } from './unresponsive-agents.ts';
 
 export interface AgentReadLimits {
   /** Reads at once: of all owners, of one owner, and of one agent. */
@@ -42,7 +42,7 @@ export class AgentReads {
   readonly #clock: Clock;
   readonly #firstByteMs: number;
   readonly #shares: Shares;
-  readonly #silent: SilentAgents;
+  readonly #silent: UnresponsiveAgents;
 
   constructor({
     clock,
@@ -57,7 +57,7 @@ export class AgentReads {
     };
     this.#clock = clock;
     this.#firstByteMs = firstByteMs;
-    this.#silent = new SilentAgents({ clock });
+    this.#silent = new UnresponsiveAgents({ clock });
     this.#shares = new Shares({
       ...{ total, perOwner, perSandbox },
       refuse: (bound) => shareProblem(bound, 'event reads'),

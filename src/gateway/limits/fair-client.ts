@@ -17,7 +17,7 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { KubeObject, NewObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { shareProblem } from './share-problem.ts';
 import { Shares } from '@conversation-operator/kube/shares';
-import type { Turns } from './turns.ts';
+import type { FairScheduler } from './fair-scheduler.ts';
 
 type Resource<T extends KubeObject> = ResourceDefinition<T>;
 
@@ -27,7 +27,7 @@ export interface FairClientOptions {
   readonly owner: () => string | undefined;
   /** Called before each call that an owner causes. Returns the size of the object that it is about, in bytes; 0 where that is not known. */
   readonly onCall: (owner: string, call: OwnersCall) => number;
-  readonly turns: Pick<Turns, 'run' | 'chargeBytes' | 'store'>;
+  readonly scheduler: Pick<FairScheduler, 'run' | 'chargeBytes' | 'store'>;
   readonly clock: Clock;
   /** What differs from the defaults. */
   readonly limits?: Partial<FairClientLimits>;
@@ -61,22 +61,22 @@ const defaultLimits: FairClientLimits = { total: 12, perOwner: 6, maxWaitMs: 10_
 
 /**
  * The API server as the requests of owners use it. Its connections are few, and a call that waits for one stands behind those before it:
- * here owners take turns, so that one whose requests need many calls waits for itself.
+ * here owners take scheduler, so that one whose requests need many calls waits for itself.
  */
 export class FairClient implements KubeClient {
   readonly #client: KubeClient;
   readonly #owner: FairClientOptions['owner'];
   readonly #onCall: FairClientOptions['onCall'];
-  readonly #turns: FairClientOptions['turns'];
+  readonly #scheduler: FairClientOptions['scheduler'];
   readonly #perOwner: number;
   readonly #shares: Shares;
 
-  constructor({ client, owner, onCall, turns, clock, limits }: FairClientOptions) {
+  constructor({ client, owner, onCall, scheduler, clock, limits }: FairClientOptions) {
     const { total, perOwner, maxWaitMs, maxWaiting, maxWaitingPerOwner } = { ...defaultLimits, ...limits };
     this.#client = client;
     this.#owner = owner;
     this.#onCall = onCall;
-    this.#turns = turns;
+    this.#scheduler = scheduler;
     this.#perOwner = perOwner;
     this.#shares = new Shares({
       ...{ total, perOwner },
@@ -164,15 +164,15 @@ export class FairClient implements KubeClient {
     const bytes = this.#onCall(owner, about);
     const units = Math.min(this.#perOwner, 1 + Math.floor(bytes / bytesPerPlace));
     // What is created has come in a body, which counts already.
-    if (about.isWrite && about.name !== undefined) await this.#turns.store(owner, bytes, options?.signal);
+    if (about.isWrite && about.name !== undefined) await this.#scheduler.store(owner, bytes, options?.signal);
     const release = await this.#shares.wait({ owner }, { units, signal: options?.signal });
     try {
-      return await this.#turns.run(owner, call);
+      return await this.#scheduler.run(owner, call);
     } finally {
       release();
-      this.#turns.chargeBytes(owner, smallAnswerBytes);
+      this.#scheduler.chargeBytes(owner, smallAnswerBytes);
       // The answer has the object again.
-      if (!about.isWrite) this.#turns.chargeBytes(owner, 2 * bytes);
+      if (!about.isWrite) this.#scheduler.chargeBytes(owner, 2 * bytes);
     }
   }
 }

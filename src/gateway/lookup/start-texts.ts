@@ -4,7 +4,7 @@ import { lacksStepsInCaches, type CachedConversation } from '../../resources/cac
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { Shares } from '@conversation-operator/kube/shares';
-import { startTextsOf, type StartTexts } from '../views/start-request.ts';
+import { startTextsOf, type StartTexts } from '../presenters/start-request.ts';
 import { ByteCache } from './byte-cache.ts';
 import { findStored } from './find-stored.ts';
 

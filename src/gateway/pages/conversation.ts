@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Route } from '../app/route.ts';
+import type { Route } from '../http/route.ts';
 import { conversationScript } from './conversation-script.ts';
 import { pageRoute } from './page.ts';
 

@@ -5,7 +5,7 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { requestIdOf } from '../app/request-scope.ts';
+import { requestIdOf } from '../stages/access-log.ts';
 import { referenceIn } from '../../agent/keys.ts';
 import type { KeyRing } from '../auth/key-ring.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
@@ -13,19 +13,19 @@ import { toProblem } from '../errors/to-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { OwnerConnections } from '../limits/owner-connections.ts';
-import type { Turns } from '../limits/turns.ts';
-import type { WaitingAnswers } from '../limits/waiting-answers.ts';
+import type { FairScheduler } from '../limits/fair-scheduler.ts';
+import type { SlowReaderGuard } from '../limits/slow-reader-guard.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import { isOpen, type PortName, type ProxyAddress } from './address.ts';
 import { withKeyReplaced } from './auth-message.ts';
 import type { Addressing } from './addressing.ts';
-import { refuseConnection, sendProblem } from '../app/send-problem.ts';
-import { Exchange } from './exchange.ts';
+import { refuseConnection, sendProblem } from '../http/send-problem.ts';
+import { ForwardedRequest } from './forward.ts';
 import { CloseCode } from './frames.ts';
-import { readHandshake } from './handshake.ts';
-import { openTunnel } from './handshaker.ts';
+import { readHandshake } from './websocket-handshake.ts';
+import { upgrade } from './upgrade.ts';
 import { requestHeaders, type RequestFacts } from './headers.ts';
-import { hasBody, keysOfHandshake, keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './incoming.ts';
+import { hasBody, keysOfHandshake, keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './request-keys.ts';
 import type { ProxyLimits } from './limits.ts';
 import { OpenSessions } from './open-sessions.ts';
 import type { SessionKeys } from './session-keys.ts';
@@ -43,8 +43,8 @@ export interface ProxyOptions {
   readonly limits: ProxyLimits;
   readonly connections: OwnerConnections;
   /** What waits to be read by clients and agents. */
-  readonly waiting: WaitingAnswers;
-  readonly turns: Turns;
+  readonly waiting: SlowReaderGuard;
+  readonly scheduler: FairScheduler;
   readonly clientAddress: ClientAddress;
   /** Counts a request without a right key of an address; throws what it is told instead, once there were too many. */
   readonly failedKey: (address: string) => void;
@@ -91,7 +91,7 @@ export class Proxy {
 
   /** Never rejects. Headers that are set on the response already go to the client too. */
   async handle(request: IncomingMessage, response: ServerResponse, address: ProxyAddress): Promise<void> {
-    const { clock, connections, limits, turns, waiting } = this.#options;
+    const { clock, connections, limits, scheduler, waiting } = this.#options;
     const requestId = requestIdOf(request.headers['x-request-id']);
     this.#measure(request, response);
     const onProblem = (problem: ProblemError) => {
@@ -115,7 +115,7 @@ export class Proxy {
       if (!hasKey && hasBody(request)) throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
       response.once('close', this.#upstreams.begin(upstream, { isKeyless: !hasKey }));
       const facts = this.#facts(request, { address, upstream, requestId, hasKey });
-      const exchange = new Exchange({
+      const exchange = new ForwardedRequest({
         request,
         response,
         upstream,
@@ -128,7 +128,7 @@ export class Proxy {
         onStall: () => waiting.add(response, upstream.owner, () => response.destroy()),
         onProblem,
       });
-      await turns.run(upstream.owner, () => {
+      await scheduler.run(upstream.owner, () => {
         // As above: it may have had to wait for its turn.
         if (!response.destroyed) exchange.start();
       });
@@ -181,7 +181,7 @@ export class Proxy {
           return CloseCode.tryAgainLater;
         }
       };
-      openTunnel({
+      upgrade({
         socket,
         head,
         upstream,

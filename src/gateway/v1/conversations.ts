@@ -1,19 +1,19 @@
 import { isConflict } from '@conversation-operator/kube/errors';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
 import type { Reservation } from '../lookup/stored-totals.ts';
-import { conversationSchema } from '../views/conversation.ts';
-import { startTaskSchema } from '../views/start-task.ts';
-import { conversationList, conversationPage, countSchema, startTaskList, success, successSchema } from './answers.ts';
+import { conversationSchema } from '../presenters/conversation.ts';
+import { startTaskSchema } from '../presenters/start-task.ts';
+import { conversationList, conversationPage, countSchema, startTaskList, success, successSchema } from './response-schemas.ts';
 import { compact } from './compact.ts';
 import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
-import type { RecordTexts } from './record-texts.ts';
-import { freshRecordOf, startTextsOf, taskOf } from './records.ts';
+import type { ResponseCache } from './response-cache.ts';
+import { freshlyPresentedConversation, startTextsOf, presentedStartTask } from './conversation-record.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -31,7 +31,7 @@ import { streamStart } from './stream-start.ts';
 const base = '/api/v1/app-conversations';
 const tag = 'conversations';
 
-export const conversationRoutes = (services: Services, texts: RecordTexts, search: ConversationSearch): readonly Route[] => [
+export const conversationRoutes = (services: Services, texts: ResponseCache, search: ConversationSearch): readonly Route[] => [
   keyRoute({
     method: 'post',
     path: base,
@@ -40,12 +40,12 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     summary: 'Start a conversation; answers with the start task to poll',
     headers: idempotencyHeaders,
     body: startRequestSchema,
-    answers: { 200: startTaskSchema },
+    responses: { 200: startTaskSchema },
     problems: startProblems,
     handle: async ({ owner, headers, body, about }) => {
       const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
       about(`conversation/${conversation.metadata.name}`);
-      return { json: await taskOf(services, conversation) };
+      return { json: await presentedStartTask(services, conversation) };
     },
   }),
   keyRoute({
@@ -56,7 +56,7 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     summary: 'Start a conversation; each change of the start task is sent as it happens',
     headers: idempotencyHeaders,
     body: startRequestSchema,
-    answers: { 200: startTaskList },
+    responses: { 200: startTaskList },
     problems: [...startProblems, 'share-exceeded'],
     handle: async ({ principal, owner, headers, body, about, response }) => {
       // First: nothing is started for a client that could not follow it.
@@ -74,11 +74,11 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     tag,
     summary: 'Conversations by id, in the order asked; unknown ones are left out',
     query: idsQuery,
-    answers: { 200: conversationList },
+    responses: { 200: conversationList },
     problems: ['too-many-ids'],
     handle: async ({ owner, query, reader }) => {
       refuseTooMany(query.ids);
-      const found = (await services.records.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
+      const found = (await services.lookup.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
       return { jsonText: await texts.freshConversations(found, reader) };
     },
   }),
@@ -89,10 +89,10 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     tag,
     summary: 'Conversations page by page, newest first',
     query: conversationSearch,
-    answers: { 200: conversationPage },
+    responses: { 200: conversationPage },
     handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
       const wanted = { of: 'conversations', matches: conversationFilter(filters), sort_order, limit, page_id } as const;
-      return { jsonText: texts.conversationPage(search.page(services.records.conversationsOf(owner), wanted), reader) };
+      return { jsonText: texts.conversationPage(search.page(services.lookup.conversationsOf(owner), wanted), reader) };
     },
   }),
   keyRoute({
@@ -102,9 +102,9 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     tag,
     summary: 'How many conversations a search would find',
     query: conversationFilters,
-    answers: { 200: countSchema },
+    responses: { 200: countSchema },
     handle: ({ owner, query }) => {
-      const [all, matches] = [services.records.conversationsOf(owner), conversationFilter(query)];
+      const [all, matches] = [services.lookup.conversationsOf(owner), conversationFilter(query)];
       return { json: matches === undefined ? all.length : all.filter(matches).length };
     },
   }),
@@ -116,16 +116,16 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     summary: 'Change the title, the public flag or the tags',
     params: conversationParams,
     body: updateRequestSchema,
-    answers: { 200: conversationSchema },
+    responses: { 200: conversationSchema },
     problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
     handle: async ({ owner, params, body, about, reader }) => {
-      const conversation = await services.records.conversation(owner, params.id);
+      const conversation = await services.lookup.conversation(owner, params.id);
       if (conversation === undefined) throw notFound('conversation');
       about(`conversation/${conversation.metadata.name}`);
       const { updated, reservation } = await update(services, conversation, body);
       await services.feeds.conversations.shows(updated);
       reservation.release();
-      return { json: await freshRecordOf(services, updated, reader) };
+      return { json: await freshlyPresentedConversation(services, updated, reader) };
     },
   }),
   keyRoute({
@@ -135,10 +135,10 @@ export const conversationRoutes = (services: Services, texts: RecordTexts, searc
     tag,
     summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
     params: conversationParams,
-    answers: { 200: successSchema },
+    responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ owner, params, about }) => {
-      const conversation = await services.records.conversation(owner, params.id);
+      const conversation = await services.lookup.conversation(owner, params.id);
       if (conversation === undefined) throw notFound('conversation');
       about(`conversation/${conversation.metadata.name}`);
       await deleteOne({ client: services.client, resource: conversations, feed: services.feeds.conversations, object: conversation });

@@ -8,14 +8,14 @@ import { AgentError } from '../../agent/errors.ts';
 import type { EventQuery } from '../../agent/events.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import type { ReadAgent } from '../limits/agent-reads.ts';
-import { sandboxViewOf } from '../views/conversation.ts';
-import { pageSchema } from '../views/schemas.ts';
-import { countSchema } from './answers.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
+import { pageSchema } from '../presenters/schemas.ts';
+import { countSchema } from './response-schemas.ts';
 import { compact } from './compact.ts';
 import { conversationParams, eventFilters, eventSearch, type EventFilters } from './schemas.ts';
 
@@ -73,7 +73,7 @@ export function eventRoutes(services: Services): readonly Route[] {
       summary: 'What has happened in a conversation, page by page, from its agent while that runs',
       params: conversationParams,
       query: eventSearch,
-      answers: { 200: eventPage },
+      responses: { 200: eventPage },
       problems: eventProblems,
       handle: async ({ owner, params, query: { limit, page_id, sort_order, ...filters }, response }) => {
         const query = { ...queryOf(filters), ...compact({ limit, page_id, sort_order }) };
@@ -95,7 +95,7 @@ export function eventRoutes(services: Services): readonly Route[] {
       summary: 'How many events a search would find',
       params: conversationParams,
       query: eventFilters,
-      answers: { 200: countSchema },
+      responses: { 200: countSchema },
       problems: eventProblems,
       handle: async ({ owner, params, query, response }) => ({
         json: await reading(
@@ -113,10 +113,10 @@ export function eventRoutes(services: Services): readonly Route[] {
 const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery => compact({ kind: kind__eq ?? kind, ...filters });
 
 /** Of whom to ask. The address is that of the sandbox's pod as its resource has it, never anything of the request. */
-async function agentOf({ records, keys }: Services, owner: string, requested: string): Promise<Agent> {
-  const conversation = await records.conversation(owner, requested);
+async function agentOf({ lookup, keys }: Services, owner: string, requested: string): Promise<Agent> {
+  const conversation = await lookup.conversation(owner, requested);
   if (conversation === undefined) throw notFound('conversation');
-  const sandbox = await records.sandboxOf(conversation);
+  const sandbox = await lookup.sandboxOf(conversation);
   const { phase } = sandboxViewOf(conversation, sandbox);
   if (phase !== 'RUNNING') {
     throw new ProblemError('wrong-state', `The sandbox is in ${phase}; events are read from its agent while that runs.`);

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { keyRoute, type Route } from '../app/route.ts';
+import { keyRoute, type Route } from '../http/route.ts';
 import type { GitDirectory } from '../git/directory.ts';
 import type { GitHosts } from '../git/typed-names.ts';
-import { pageSchema } from '../views/schemas.ts';
+import { pageSchema } from '../presenters/schemas.ts';
 import { paging } from './fields.ts';
 
 const tag = 'git';
@@ -36,7 +36,7 @@ export const gitRoutes = ({ hosts, directory }: GitRouteOptions): readonly Route
       tag,
       summary: 'Repositories on the configured git hosts by name or URL',
       query: search,
-      answers: { 200: pageSchema(repositorySchema) },
+      responses: { 200: pageSchema(repositorySchema) },
       handle: async ({ owner, query: { provider = first, query, limit } }) => {
         const found = await directory.repositories({ owner, provider, query, limit });
         const items = found.map(({ name, isPublic, defaultBranch }) => ({
@@ -56,7 +56,7 @@ export const gitRoutes = ({ hosts, directory }: GitRouteOptions): readonly Route
       tag,
       summary: 'Branches of a repository',
       query: search.extend({ repository: z.string().max(255) }),
-      answers: { 200: pageSchema(branchSchema) },
+      responses: { 200: pageSchema(branchSchema) },
       handle: async ({ owner, query: { provider = first, repository, query, limit } }) => {
         const found = await directory.branches({ owner, provider, repository, query, limit });
         const items = found.map(({ name, commitSha }) => ({ name, commit_sha: commitSha, protected: false }));

@@ -9,16 +9,16 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
-import type { Services } from '../app/services.ts';
+import type { Services } from '../services.ts';
 
 /**
  * Whether a sandbox that is in ERROR comes back when a person asks for it: one that has run, unless the start of the conversation
  * that it was made for has failed. Of sandboxes in another phase this says nothing.
  */
-export function comesBackFromError({ records }: Pick<Services, 'records'>, sandbox: Sandbox): boolean {
+export function comesBackFromError({ lookup }: Pick<Services, 'lookup'>, sandbox: Sandbox): boolean {
   if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
   const maker = sandbox.metadata.ownerReferences?.find(({ kind, controller }) => kind === conversations.kind && controller === true);
-  const made = records.cachedConversation(maker?.name);
+  const made = lookup.cachedConversation(maker?.name);
   return made === undefined || made.metadata.uid !== maker?.uid || startStatusOf(made) !== 'ERROR';
 }
 

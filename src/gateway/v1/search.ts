@@ -4,8 +4,8 @@ import { Derived } from '../lookup/derived.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
 import { pageOf } from '../paging/keyset.ts';
 import { following, sortedBy, type Placed } from '../paging/sorted.ts';
-import { updatedAt } from '../views/conversation.ts';
-import { titleOf } from '../views/title.ts';
+import { updatedAt } from '../presenters/conversation.ts';
+import { titleOf } from '../presenters/title.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
 
 const createdAt = ({ metadata }: CachedConversation): string => metadata.creationTimestamp;

@@ -1,16 +1,16 @@
 import { conversationIdOfStartTask } from '../../resources/ids.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
-import { countSchema, startTaskList, startTaskPage } from './answers.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
+import { countSchema, startTaskList, startTaskPage } from './response-schemas.ts';
 import { refuseTooMany } from './fields.ts';
 import { idsQuery, startTaskFilters, startTaskSearch } from './schemas.ts';
 import { startTaskFilter, type ConversationSearch } from './search.ts';
-import type { TaskTexts } from './task-texts.ts';
+import type { StartTaskResponses } from './start-task-responses.ts';
 
 const base = '/api/v1/app-conversations/start-tasks';
 const tag = 'start tasks';
 
-export const startTaskRoutes = (services: Services, texts: TaskTexts, search: ConversationSearch): readonly Route[] => [
+export const startTaskRoutes = (services: Services, texts: StartTaskResponses, search: ConversationSearch): readonly Route[] => [
   keyRoute({
     method: 'get',
     path: base,
@@ -18,11 +18,11 @@ export const startTaskRoutes = (services: Services, texts: TaskTexts, search: Co
     tag,
     summary: 'Start tasks by id, in the order asked; unknown ones are left out',
     query: idsQuery,
-    answers: { 200: startTaskList },
+    responses: { 200: startTaskList },
     problems: ['too-many-ids'],
     handle: async ({ owner, query, response }) => {
       refuseTooMany(query.ids);
-      const found = await services.records.conversations(owner, query.ids.map(conversationIdOfStartTask));
+      const found = await services.lookup.conversations(owner, query.ids.map(conversationIdOfStartTask));
       return texts.list(
         owner,
         found.filter((conversation) => conversation !== undefined),
@@ -37,10 +37,10 @@ export const startTaskRoutes = (services: Services, texts: TaskTexts, search: Co
     tag,
     summary: 'Start tasks page by page, newest first',
     query: startTaskSearch,
-    answers: { 200: startTaskPage },
+    responses: { 200: startTaskPage },
     handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, response }) => {
       const wanted = { of: 'start-tasks', matches: startTaskFilter(filters), sort_order, limit, page_id } as const;
-      return texts.page(owner, search.page(services.records.conversationsOf(owner), wanted), response);
+      return texts.page(owner, search.page(services.lookup.conversationsOf(owner), wanted), response);
     },
   }),
   keyRoute({
@@ -50,7 +50,7 @@ export const startTaskRoutes = (services: Services, texts: TaskTexts, search: Co
     tag,
     summary: 'How many start tasks a search would find',
     query: startTaskFilters,
-    answers: { 200: countSchema },
-    handle: ({ owner, query }) => ({ json: services.records.conversationsOf(owner).filter(startTaskFilter(query)).length }),
+    responses: { 200: countSchema },
+    handle: ({ owner, query }) => ({ json: services.lookup.conversationsOf(owner).filter(startTaskFilter(query)).length }),
   }),
 ];

@@ -9,12 +9,12 @@ import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import { storedBytesOf } from '../../resources/stored-size.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
-import type { Services } from '../app/services.ts';
+import type { Services } from '../services.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { findStored } from '../lookup/find-stored.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
-import { chosenIdAnnotation } from '../views/start-request.ts';
+import { chosenIdAnnotation } from '../presenters/start-request.ts';
 import { compact } from './compact.ts';
 import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from './quota.ts';
@@ -51,12 +51,12 @@ interface References {
 }
 
 async function resolve(services: Services, owner: string, request: StartRequest): Promise<References> {
-  const { records, templateName } = services;
+  const { lookup, templateName } = services;
   const { sandbox_id: sandboxId, sandbox_spec_id: specId, parent_conversation_id: parentId } = request;
   const [sandbox, template, parent] = await Promise.all([
-    sandboxId === undefined ? undefined : records.sandbox(owner, sandboxId),
-    specId === undefined ? undefined : records.template(specId),
-    parentId === undefined ? undefined : records.conversation(owner, parentId),
+    sandboxId === undefined ? undefined : lookup.sandbox(owner, sandboxId),
+    specId === undefined ? undefined : lookup.template(specId),
+    parentId === undefined ? undefined : lookup.conversation(owner, parentId),
   ]);
   if (specId !== undefined && template === undefined) throw notFound('sandbox spec');
   if (parentId !== undefined && parent === undefined) throw notFound('parent conversation');
@@ -111,7 +111,7 @@ interface Place {
 async function placeFor(services: Services, owner: string, request: StartRequest, idempotencyKey: string | undefined): Promise<Place> {
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
-    const present = await services.records.conversation(owner, chosen);
+    const present = await services.lookup.conversation(owner, chosen);
     // Otherwise a client could take the name that another start, or a conversation of kubectl's, is about to get.
     if (present === undefined && isDerivedForm(chosen)) throw taken(request);
     return { name: chosen, present };
@@ -129,8 +129,8 @@ const taken = (request: StartRequest): ProblemError =>
       );
 
 /** Throws 422 where the template does not allow the model. Without a template the start itself finds out. */
-async function refuseModel({ records }: Services, { llm_model: model }: StartRequest, { templateName }: References): Promise<void> {
-  const template = model === undefined ? undefined : await records.template(templateName);
+async function refuseModel({ lookup }: Services, { llm_model: model }: StartRequest, { templateName }: References): Promise<void> {
+  const template = model === undefined ? undefined : await lookup.template(templateName);
   if (model === undefined || template === undefined || isModelAllowed(model, template.spec.agent)) return;
   throw new ProblemError('model-not-allowed', `The sandbox spec ${templateName} does not allow the model ${model}.`, {
     errors: [{ path: 'body.llm_model', message: 'must be a model that the sandbox spec allows' }],

@@ -1,0 +1,57 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { ProblemError } from '../errors/problem-error.ts';
+import { requestIdOf } from '../stages/access-log.ts';
+import { refuseConnection } from './send-problem.ts';
+
+/** What clients are waited for, in milliseconds. */
+export interface ClientTimeouts {
+  /** For the headers of a request, from its first byte on or from the beginning of the connection. */
+  readonly headersMs: number;
+  /** For a whole request. Not for what is proxied: an upload may take longer, and has a limit of its own. */
+  readonly requestMs: number;
+  /** On a connection that nothing is on. Longer than common load balancers wait, so that it is they who close it. */
+  readonly keepAliveMs: number;
+  /** For one who reads nothing of an answer that waits for it. */
+  readonly stallMs: number;
+  /** For the rest of a request that is answered already: whoever still sends would lose its answer if it were cut off at once. */
+  readonly lingerMs: number;
+}
+
+export const defaultTimeouts: ClientTimeouts = {
+  headersMs: 10_000,
+  requestMs: 60_000,
+  keepAliveMs: 75_000,
+  stallMs: 30_000,
+  lingerMs: 3000,
+};
+
+export const lateRequest = () => new ProblemError('request-timeout', 'The request took too long to arrive.');
+
+/** Limits how long a client may take for its answer, and afterwards for the rest of its request. */
+export function endInTime(request: IncomingMessage, response: ServerResponse, { stallMs, lingerMs }: ClientTimeouts): void {
+  response.once('prefinish', () => {
+    // All is written, and some of it waits for the client. Each part that it takes gives it the full time again.
+    if ((response.socket?.writableLength ?? 0) > 0) response.setTimeout(stallMs, () => response.destroy());
+  });
+  response.once('finish', () => {
+    if (request.complete) return;
+    const timer = setTimeout(() => request.socket.destroy(), lingerMs);
+    request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
+    // Nobody reads it any more.
+    request.unpipe();
+    request.resume();
+  });
+}
+
+/** Cuts off a client that takes too long to send its request, as the server would do with every one. */
+export function limitRequestTime(request: IncomingMessage, response: ServerResponse, clock: Clock, requestMs: number): void {
+  if (request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined) return;
+  const timer = clock.after(requestMs, () => {
+    if (request.complete) return;
+    if (response.headersSent) request.socket.destroy();
+    else refuseConnection(request.socket, lateRequest(), requestIdOf(request.headers['x-request-id']));
+  });
+  request.once('end', () => timer.cancel());
+  response.once('close', () => timer.cancel());
+}
