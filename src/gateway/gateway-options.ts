@@ -4,7 +4,7 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../observability/metrics.ts';
 import type { ClientTimeouts } from './http/client-timeouts.ts';
-import type { CorsOrigins } from './stages/cors.ts';
+import type { CorsOrigins } from './http/cors.ts';
 import type { StreamLimits } from './http/open-streams.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';

@@ -4,7 +4,7 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { requestIdOf } from '../stages/access-log.ts';
+import { requestIdOf } from '../http/request-id.ts';
 import { sendJson } from '../http/send-json.ts';
 import { sendProblem } from '../http/send-problem.ts';
 import { closeServer, createHttpServer, listenOn } from '../http/server.ts';
@@ -12,7 +12,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { toProblem } from '../errors/to-problem.ts';
 import { AddressConnections } from '../limits/address-connections.ts';
 import { OwnerConnections } from '../limits/owner-connections.ts';
-import { clientAddressBehind } from '../limits/client-address.ts';
+import { trustedProxies } from '../limits/client-address.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { CallbackHandler } from './handler.ts';
 
@@ -69,19 +69,18 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
   const logger = options.logger.child({ component: 'agent-side' });
   const handlers = new Map(options.handlers.map((handler) => [handler.name, handler]));
   const closing = new AbortController();
-  const clientAddress = clientAddressBehind([]);
+  const proxies = trustedProxies([]);
   const connections = new AddressConnections({
     max: options.maxConnectionsPerAddress ?? 0,
-    trustedProxies: [],
-    clientAddress,
+    proxies,
     metrics,
     logger,
   });
 
-  const ownerConnections = new OwnerConnections({ max: maxConnections, trustedProxies: [], clientAddress });
+  const ownerConnections = new OwnerConnections({ max: maxConnections, proxies });
   const admit = (socket: Socket): void => {
     connections.admit(socket);
-    const owner = ownerOfPod(sandboxes, clientAddress({ headers: {}, socket }));
+    const owner = ownerOfPod(sandboxes, proxies.clientAddress({ headers: {}, socket }));
     if (owner === undefined || socket.destroyed) return;
     try {
       ownerConnections.attribute(socket, owner);
@@ -121,7 +120,7 @@ export function createCallbackServer(options: CallbackServerOptions): CallbackSe
         answer(request, response).catch((error: unknown) => {
           const problem = toProblem(error);
           if (problem.code === 'internal') logger.error('A request of a sandbox failed', { error });
-          sendProblem(response, problem, requestIdOf(request.headers['x-request-id']));
+          sendProblem(response, problem, requestIdOf(request));
         });
       },
     },

@@ -1,8 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '@conversation-operator/kube/clock';
 import { ProblemError } from '../errors/problem-error.ts';
-import { requestIdOf } from '../stages/access-log.ts';
-import { refuseConnection } from './send-problem.ts';
 
 /** What clients are waited for, in milliseconds. */
 export interface ClientTimeouts {
@@ -42,16 +39,4 @@ export function endInTime(request: IncomingMessage, response: ServerResponse, { 
     request.unpipe();
     request.resume();
   });
-}
-
-/** Cuts off a client that takes too long to send its request, as the server would do with every one. */
-export function limitRequestTime(request: IncomingMessage, response: ServerResponse, clock: Clock, requestMs: number): void {
-  if (request.headers['content-length'] === undefined && request.headers['transfer-encoding'] === undefined) return;
-  const timer = clock.after(requestMs, () => {
-    if (request.complete) return;
-    if (response.headersSent) request.socket.destroy();
-    else refuseConnection(request.socket, lateRequest(), requestIdOf(request.headers['x-request-id']));
-  });
-  request.once('end', () => timer.cancel());
-  response.once('close', () => timer.cancel());
 }

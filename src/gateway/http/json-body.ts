@@ -5,8 +5,8 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { ByteGatherer } from './byte-gatherer.ts';
 import { parseJson } from './json-text.ts';
 
-/** As sent, and unpacked. */
-export const maxBodyBytes = 1024 * 1024;
+/** Maximum length of a body as it is sent, and unpacked. */
+const maxBodyBytes = 1024 * 1024;
 
 const decoders: Readonly<Record<string, (() => Transform) | undefined>> = {
   gzip: () => createGunzip(),
@@ -20,6 +20,13 @@ const tooLarge = () => new ProblemError('body-too-large', 'The body is larger th
 
 export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean =>
   headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0');
+
+/** Maximum bytes of a body: as many as it announces, or as are allowed where it announces nothing, or the length of its packed form. */
+export function bodyBytesOf(request: Pick<IncomingMessage, 'headers'>): number {
+  if (!hasBody(request)) return 0;
+  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
+  return length === undefined || encoding !== undefined ? maxBodyBytes : Math.min(Number(length), maxBodyBytes);
+}
 
 /** Throws `unsupported-media-type` for anything but JSON in UTF-8. */
 function refuseOtherTypes({ headers }: IncomingMessage): void {

@@ -3,15 +3,16 @@ import type { z } from 'zod';
 import type { Principal } from '../auth/authenticate.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { validate, type Schemas } from '../errors/validation.ts';
+import type { RequestKind } from '../limits/rate-limits.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 
 declare module 'express-serve-static-core' {
-  /** What the parts of one request's handling share. */
+  /** The stages of one request share these. */
   interface Locals {
     requestId: string;
     route?: Route;
     /** Set also where the path is known and the method is not. */
-    pattern?: string;
+    pattern?: string | undefined;
     principal?: Principal;
     /** Whose request it is: of a key, or of the sandbox whose session key was shown. */
     owner?: string;
@@ -19,7 +20,9 @@ declare module 'express-serve-static-core' {
     target?: string;
     /** Gives back what the request holds while it is worked on. */
     leave?: () => void;
-    /** The code of the problem that was answered. */
+    /** Of the handler. */
+    result?: HandlerResult;
+    /** The code of the problem that was the response. */
     problem?: ProblemCode;
   }
 }
@@ -56,6 +59,8 @@ export interface Route extends Description {
   readonly body?: z.ZodType;
   readonly handle: (raw: RawCall) => HandlerResult | Promise<HandlerResult>;
 }
+
+export const kindOf = ({ method }: Pick<Route, 'method'>): RequestKind => (method === 'get' ? 'reads' : 'writes');
 
 export interface RawCall {
   readonly principal: Principal | undefined;

@@ -6,7 +6,7 @@ import { sleep, type Clock } from '@conversation-operator/kube/clock';
 import { ProblemError } from '../errors/problem-error.ts';
 import { defaultTimeouts, endInTime, lateRequest, type ClientTimeouts } from './client-timeouts.ts';
 import { headFlaw } from './request-head.ts';
-import { requestIdOf } from '../stages/access-log.ts';
+import { requestIdOf } from './request-id.ts';
 import { refuseConnection, sendProblem } from './send-problem.ts';
 
 /** Of one event of a response, before the runtime warns. */
@@ -87,7 +87,7 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
           listener(request, response);
         } else {
           response.setHeader('connection', 'close');
-          sendProblem(response, flaw, requestIdOf(request.headers['x-request-id']));
+          sendProblem(response, flaw, requestIdOf(request));
         }
       };
       // One after the other: who sends many at once gets no more of the gateway, and none before its answers are taken.
@@ -99,14 +99,14 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
   server.maxHeadersCount = 0;
   server.on('upgrade', (request, socket, head) => {
     const flaw = headFlaw(request);
-    if (flaw !== undefined) refuseConnection(socket, flaw, requestIdOf(request.headers['x-request-id']));
+    if (flaw !== undefined) refuseConnection(socket, flaw, requestIdOf(request));
     else if (upgrade === undefined) socket.destroy();
     else upgrade(request, socket, head);
   });
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     const problem = new ProblemError('expectation-failed', 'The only thing to expect is 100-continue.');
     endInTime(request, response, timeouts);
-    sendProblem(response, problem, requestIdOf(request.headers['x-request-id']));
+    sendProblem(response, problem, requestIdOf(request));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);

@@ -3,6 +3,8 @@ import { ProblemError } from '../errors/problem-error.ts';
 
 const retryAfter = { 'retry-after': '1' };
 
+export const unauthorized = () => new ProblemError('unauthorized', 'The session key is missing or not valid.');
+
 export const agentTimeout = (cause?: unknown) =>
   new ProblemError('agent-timeout', 'The agent did not answer in time.', { headers: retryAfter, cause });
 

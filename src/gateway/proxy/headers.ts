@@ -1,4 +1,9 @@
-import { isSafePath } from './address.ts';
+import type { IncomingMessage } from 'node:http';
+import { hasBody } from '../http/json-body.ts';
+import type { ClientAddress } from '../limits/client-address.ts';
+import { isSafePath, type ProxyAddress } from './address.ts';
+import type { Addressing } from './addressing.ts';
+import type { Upstream } from './upstream.ts';
 
 /** Of one connection only, RFC 9110 §7.6.1, and what old software takes for that. */
 const hopByHop = [
@@ -105,6 +110,22 @@ export interface RequestFacts {
   readonly sessionKey: string | undefined;
   /** Whether the request has a body, and its length goes with it. */
   readonly hasBody: boolean;
+}
+
+export function requestFacts(
+  { addressing, options }: { readonly addressing: Addressing; readonly options: { readonly clientAddress: ClientAddress } },
+  request: IncomingMessage,
+  about: { readonly address: ProxyAddress; readonly upstream: Upstream; readonly requestId: string; readonly hasKey: boolean },
+): RequestFacts {
+  const { address, upstream, requestId, hasKey } = about;
+  return {
+    clientAddress: options.clientAddress(request),
+    ...addressing.seenBy(address),
+    requestId,
+    authority: upstream.target.authority,
+    sessionKey: hasKey ? upstream.sessionKey : undefined,
+    hasBody: hasBody(request),
+  };
 }
 
 /** The headers that go to the agent, name and value in turn. */

@@ -7,20 +7,12 @@ const keyHeader = 'x-session-api-key';
 const keyParameter = 'session_api_key';
 
 /** Throws for what could mean one thing to us and another to the agent. */
-export function refuseUnsafe({ method, rawHeaders }: IncomingMessage, path: string): void {
+export function refuseUnsafe({ method }: IncomingMessage, path: string): void {
   // It would show what stands in front of the agent, keys included.
   if (method === 'TRACE')
     throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', { headers: { allow: 'GET, HEAD, POST' } });
   if (!isSafePath(path)) throw new ProblemError('malformed-request', 'The path is not written plainly.');
-  if (rawHeaders.filter((name, index) => index % 2 === 0 && isHost(name)).length > 1) {
-    throw new ProblemError('malformed-request', 'There is more than one Host header.');
-  }
 }
-
-const isHost = (name: string): boolean => name.length === 4 && name.toLowerCase() === 'host';
-
-export const hasBody = ({ headers }: IncomingMessage): boolean =>
-  headers['transfer-encoding'] !== undefined || (headers['content-length'] !== undefined && headers['content-length'] !== '0');
 
 export function keysOfRequest({ headers }: Pick<IncomingMessage, 'headers'>): readonly string[] {
   const key = headers[keyHeader];

@@ -12,7 +12,7 @@ import { compact } from './compact.ts';
 import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
-import type { ResponseCache } from './response-cache.ts';
+import { ResponseCache } from './response-cache.ts';
 import { freshlyPresentedConversation, startTextsOf, presentedStartTask } from './conversation-record.ts';
 import {
   conversationFilters,
@@ -31,122 +31,125 @@ import { streamStart } from './stream-start.ts';
 const base = '/api/v1/app-conversations';
 const tag = 'conversations';
 
-export const conversationRoutes = (services: Services, texts: ResponseCache, search: ConversationSearch): readonly Route[] => [
-  keyRoute({
-    method: 'post',
-    path: base,
-    operationId: 'startConversation',
-    tag,
-    summary: 'Start a conversation; answers with the start task to poll',
-    headers: idempotencyHeaders,
-    body: startRequestSchema,
-    responses: { 200: startTaskSchema },
-    problems: startProblems,
-    handle: async ({ owner, headers, body, about }) => {
-      const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
-      about(`conversation/${conversation.metadata.name}`);
-      return { json: await presentedStartTask(services, conversation) };
-    },
-  }),
-  keyRoute({
-    method: 'post',
-    path: `${base}/stream-start`,
-    operationId: 'streamStartConversation',
-    tag,
-    summary: 'Start a conversation; each change of the start task is sent as it happens',
-    headers: idempotencyHeaders,
-    body: startRequestSchema,
-    responses: { 200: startTaskList },
-    problems: [...startProblems, 'share-exceeded'],
-    handle: async ({ principal, owner, headers, body, about, response }) => {
-      // First: nothing is started for a client that could not follow it.
-      response.once('close', services.streams.enter(owner));
-      const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
-      about(`conversation/${conversation.metadata.name}`);
-      streamStart(services, response, conversation, { texts: await startTextsOf(services, conversation), principal });
-      return undefined;
-    },
-  }),
-  keyRoute({
-    method: 'get',
-    path: base,
-    operationId: 'getConversations',
-    tag,
-    summary: 'Conversations by id, in the order asked; unknown ones are left out',
-    query: idsQuery,
-    responses: { 200: conversationList },
-    problems: ['too-many-ids'],
-    handle: async ({ owner, query, reader }) => {
-      refuseTooMany(query.ids);
-      const found = (await services.lookup.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
-      return { jsonText: await texts.freshConversations(found, reader) };
-    },
-  }),
-  keyRoute({
-    method: 'get',
-    path: `${base}/search`,
-    operationId: 'searchConversations',
-    tag,
-    summary: 'Conversations page by page, newest first',
-    query: conversationSearch,
-    responses: { 200: conversationPage },
-    handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
-      const wanted = { of: 'conversations', matches: conversationFilter(filters), sort_order, limit, page_id } as const;
-      return { jsonText: texts.conversationPage(search.page(services.lookup.conversationsOf(owner), wanted), reader) };
-    },
-  }),
-  keyRoute({
-    method: 'get',
-    path: `${base}/count`,
-    operationId: 'countConversations',
-    tag,
-    summary: 'How many conversations a search would find',
-    query: conversationFilters,
-    responses: { 200: countSchema },
-    handle: ({ owner, query }) => {
-      const [all, matches] = [services.lookup.conversationsOf(owner), conversationFilter(query)];
-      return { json: matches === undefined ? all.length : all.filter(matches).length };
-    },
-  }),
-  keyRoute({
-    method: 'patch',
-    path: `${base}/{id}`,
-    operationId: 'updateConversation',
-    tag,
-    summary: 'Change the title, the public flag or the tags',
-    params: conversationParams,
-    body: updateRequestSchema,
-    responses: { 200: conversationSchema },
-    problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
-    handle: async ({ owner, params, body, about, reader }) => {
-      const conversation = await services.lookup.conversation(owner, params.id);
-      if (conversation === undefined) throw notFound('conversation');
-      about(`conversation/${conversation.metadata.name}`);
-      const { updated, reservation } = await update(services, conversation, body);
-      await services.feeds.conversations.shows(updated);
-      reservation.release();
-      return { json: await freshlyPresentedConversation(services, updated, reader) };
-    },
-  }),
-  keyRoute({
-    method: 'delete',
-    path: `${base}/{id}`,
-    operationId: 'deleteConversation',
-    tag,
-    summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
-    params: conversationParams,
-    responses: { 200: successSchema },
-    problems: ['not-found', 'conflict'],
-    handle: async ({ owner, params, about }) => {
-      const conversation = await services.lookup.conversation(owner, params.id);
-      if (conversation === undefined) throw notFound('conversation');
-      about(`conversation/${conversation.metadata.name}`);
-      await deleteOne({ client: services.client, resource: conversations, feed: services.feeds.conversations, object: conversation });
-      return success;
-    },
-  }),
-  sendMessageRoute(services),
-];
+export const conversationRoutes = (services: Services, search: ConversationSearch): readonly Route[] => {
+  const responses = new ResponseCache(services);
+  return [
+    keyRoute({
+      method: 'post',
+      path: base,
+      operationId: 'startConversation',
+      tag,
+      summary: 'Start a conversation; answers with the start task to poll',
+      headers: idempotencyHeaders,
+      body: startRequestSchema,
+      responses: { 200: startTaskSchema },
+      problems: startProblems,
+      handle: async ({ owner, headers, body, about }) => {
+        const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
+        about(`conversation/${conversation.metadata.name}`);
+        return { json: await presentedStartTask(services, conversation) };
+      },
+    }),
+    keyRoute({
+      method: 'post',
+      path: `${base}/stream-start`,
+      operationId: 'streamStartConversation',
+      tag,
+      summary: 'Start a conversation; each change of the start task is sent as it happens',
+      headers: idempotencyHeaders,
+      body: startRequestSchema,
+      responses: { 200: startTaskList },
+      problems: [...startProblems, 'share-exceeded'],
+      handle: async ({ principal, owner, headers, body, about, response }) => {
+        // First: nothing is started for a client that could not follow it.
+        response.once('close', services.streams.enter(owner));
+        const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
+        about(`conversation/${conversation.metadata.name}`);
+        streamStart(services, response, conversation, { texts: await startTextsOf(services, conversation), principal });
+        return undefined;
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: base,
+      operationId: 'getConversations',
+      tag,
+      summary: 'Conversations by id, in the order asked; unknown ones are left out',
+      query: idsQuery,
+      responses: { 200: conversationList },
+      problems: ['too-many-ids'],
+      handle: async ({ owner, query, reader }) => {
+        refuseTooMany(query.ids);
+        const found = (await services.lookup.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
+        return { jsonText: await responses.freshConversations(found, reader) };
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: `${base}/search`,
+      operationId: 'searchConversations',
+      tag,
+      summary: 'Conversations page by page, newest first',
+      query: conversationSearch,
+      responses: { 200: conversationPage },
+      handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
+        const wanted = { of: 'conversations', matches: conversationFilter(filters), sort_order, limit, page_id } as const;
+        return { jsonText: responses.conversationPage(search.page(services.lookup.conversationsOf(owner), wanted), reader) };
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: `${base}/count`,
+      operationId: 'countConversations',
+      tag,
+      summary: 'How many conversations a search would find',
+      query: conversationFilters,
+      responses: { 200: countSchema },
+      handle: ({ owner, query }) => {
+        const [all, matches] = [services.lookup.conversationsOf(owner), conversationFilter(query)];
+        return { json: matches === undefined ? all.length : all.filter(matches).length };
+      },
+    }),
+    keyRoute({
+      method: 'patch',
+      path: `${base}/{id}`,
+      operationId: 'updateConversation',
+      tag,
+      summary: 'Change the title, the public flag or the tags',
+      params: conversationParams,
+      body: updateRequestSchema,
+      responses: { 200: conversationSchema },
+      problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
+      handle: async ({ owner, params, body, about, reader }) => {
+        const conversation = await services.lookup.conversation(owner, params.id);
+        if (conversation === undefined) throw notFound('conversation');
+        about(`conversation/${conversation.metadata.name}`);
+        const { updated, reservation } = await update(services, conversation, body);
+        await services.feeds.conversations.shows(updated);
+        reservation.release();
+        return { json: await freshlyPresentedConversation(services, updated, reader) };
+      },
+    }),
+    keyRoute({
+      method: 'delete',
+      path: `${base}/{id}`,
+      operationId: 'deleteConversation',
+      tag,
+      summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
+      params: conversationParams,
+      responses: { 200: successSchema },
+      problems: ['not-found', 'conflict'],
+      handle: async ({ owner, params, about }) => {
+        const conversation = await services.lookup.conversation(owner, params.id);
+        if (conversation === undefined) throw notFound('conversation');
+        about(`conversation/${conversation.metadata.name}`);
+        await deleteOne({ client: services.client, resource: conversations, feed: services.feeds.conversations, object: conversation });
+        return success;
+      },
+    }),
+    sendMessageRoute(services),
+  ];
+};
 
 const maxAttempts = 5;
 

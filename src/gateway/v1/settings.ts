@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { keyRoute, openRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import type { GitHosts } from '../git/typed-names.ts';
 import { pageSchema } from '../presenters/schemas.ts';
 import { conversationParams } from './schemas.ts';
 
@@ -24,13 +23,13 @@ const noDeviceLogin = [
 ].join(' ');
 
 /** What the official command line and web UI ask a service for before and around everything else. */
-export const settingsRoutes = (services: Services, hosts: GitHosts): readonly Route[] => {
+export const settingsRoutes = (services: Services): readonly Route[] => {
   const settings = (): z.output<typeof settingsSchema> => {
     const template = services.lookup.templates().find(({ metadata }) => metadata.name === services.templateName);
     return {
       llm_api_key_set: true,
       llm_model: template?.spec.agent.model ?? 'default',
-      provider_tokens_set: Object.fromEntries(Object.keys(hosts).map((provider) => [provider, null])),
+      provider_tokens_set: Object.fromEntries(Object.keys(services.gitHosts).map((provider) => [provider, null])),
     };
   };
   const settingsAt = (path: string, operationId: string, summary: string) =>

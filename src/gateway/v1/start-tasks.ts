@@ -5,52 +5,55 @@ import { countSchema, startTaskList, startTaskPage } from './response-schemas.ts
 import { refuseTooMany } from './fields.ts';
 import { idsQuery, startTaskFilters, startTaskSearch } from './schemas.ts';
 import { startTaskFilter, type ConversationSearch } from './search.ts';
-import type { StartTaskResponses } from './start-task-responses.ts';
+import { StartTaskResponses } from './start-task-responses.ts';
 
 const base = '/api/v1/app-conversations/start-tasks';
 const tag = 'start tasks';
 
-export const startTaskRoutes = (services: Services, texts: StartTaskResponses, search: ConversationSearch): readonly Route[] => [
-  keyRoute({
-    method: 'get',
-    path: base,
-    operationId: 'getStartTasks',
-    tag,
-    summary: 'Start tasks by id, in the order asked; unknown ones are left out',
-    query: idsQuery,
-    responses: { 200: startTaskList },
-    problems: ['too-many-ids'],
-    handle: async ({ owner, query, response }) => {
-      refuseTooMany(query.ids);
-      const found = await services.lookup.conversations(owner, query.ids.map(conversationIdOfStartTask));
-      return texts.list(
-        owner,
-        found.filter((conversation) => conversation !== undefined),
-        response,
-      );
-    },
-  }),
-  keyRoute({
-    method: 'get',
-    path: `${base}/search`,
-    operationId: 'searchStartTasks',
-    tag,
-    summary: 'Start tasks page by page, newest first',
-    query: startTaskSearch,
-    responses: { 200: startTaskPage },
-    handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, response }) => {
-      const wanted = { of: 'start-tasks', matches: startTaskFilter(filters), sort_order, limit, page_id } as const;
-      return texts.page(owner, search.page(services.lookup.conversationsOf(owner), wanted), response);
-    },
-  }),
-  keyRoute({
-    method: 'get',
-    path: `${base}/count`,
-    operationId: 'countStartTasks',
-    tag,
-    summary: 'How many start tasks a search would find',
-    query: startTaskFilters,
-    responses: { 200: countSchema },
-    handle: ({ owner, query }) => ({ json: services.lookup.conversationsOf(owner).filter(startTaskFilter(query)).length }),
-  }),
-];
+export const startTaskRoutes = (services: Services, search: ConversationSearch): readonly Route[] => {
+  const responses = new StartTaskResponses(services);
+  return [
+    keyRoute({
+      method: 'get',
+      path: base,
+      operationId: 'getStartTasks',
+      tag,
+      summary: 'Start tasks by id, in the order asked; unknown ones are left out',
+      query: idsQuery,
+      responses: { 200: startTaskList },
+      problems: ['too-many-ids'],
+      handle: async ({ owner, query, response }) => {
+        refuseTooMany(query.ids);
+        const found = await services.lookup.conversations(owner, query.ids.map(conversationIdOfStartTask));
+        return responses.list(
+          owner,
+          found.filter((conversation) => conversation !== undefined),
+          response,
+        );
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: `${base}/search`,
+      operationId: 'searchStartTasks',
+      tag,
+      summary: 'Start tasks page by page, newest first',
+      query: startTaskSearch,
+      responses: { 200: startTaskPage },
+      handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, response }) => {
+        const wanted = { of: 'start-tasks', matches: startTaskFilter(filters), sort_order, limit, page_id } as const;
+        return responses.page(owner, search.page(services.lookup.conversationsOf(owner), wanted), response);
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: `${base}/count`,
+      operationId: 'countStartTasks',
+      tag,
+      summary: 'How many start tasks a search would find',
+      query: startTaskFilters,
+      responses: { 200: countSchema },
+      handle: ({ owner, query }) => ({ json: services.lookup.conversationsOf(owner).filter(startTaskFilter(query)).length }),
+    }),
+  ];
+};

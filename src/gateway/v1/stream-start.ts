@@ -26,7 +26,7 @@ export function streamStart(
   conversation: CachedConversation,
   { texts, principal }: { readonly texts: StartTexts; readonly principal: Principal },
 ): void {
-  const { feeds, clock, exposure, lookup, ring, startTexts, streams, waiting } = services;
+  const { feeds, clock, exposure, lookup, ring, startTexts, streams, slowReaders } = services;
   const { name, uid } = conversation.metadata;
   const { owner } = conversation.spec;
   let known = conversation;
@@ -47,7 +47,7 @@ export function streamStart(
   const write = (task: StartTask) => {
     response.write(`${written === 0 ? '' : ',\n'}${JSON.stringify(task)}`);
     written += 1;
-    waiting.add(response, owner, () => response.destroy());
+    slowReaders.add(response, owner, () => response.destroy());
     if (isStartOver(task.status)) end();
   };
   /** The next element; undefined where there is none yet. */
