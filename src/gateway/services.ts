@@ -16,7 +16,7 @@ import { AddressConnections } from './limits/address-connections.ts';
 import { AgentReads } from './limits/agent-reads.ts';
 import { bodyShares } from './limits/body-shares.ts';
 import { trustedProxies } from './limits/client-address.ts';
-import { FairClient } from './limits/fair-client.ts';
+import { fairClient } from './limits/fair-client.ts';
 import { FairScheduler } from './limits/fair-scheduler.ts';
 import { LoadShedder } from './limits/load-shedder.ts';
 import { OwnerConnections } from './limits/owner-connections.ts';
@@ -59,10 +59,10 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
   const rateLimits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
   const ownerConnections = new OwnerConnections({ max: options.maxConnections ?? 0, proxies });
   const currentOwner = new AsyncLocalStorage<string>();
-  const client = new FairClient({
+  const client = fairClient({
     client: options.client,
     owner: () => currentOwner.getStore(),
-    onCall: (owner, { isWrite, plural, name, textLength = 0 }) => {
+    onCall: (owner, { isWrite, plural, name, textLength }) => {
       const bytes = plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : textLength;
       // A created object has come in a body, which counts already.
       if (!isWrite) rateLimits.read(owner, bytes);

@@ -8,7 +8,7 @@ import type { Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf } from '../paging/keyset.ts';
+import { creationOf, pageOf, sortedBy } from '../paging/keyset.ts';
 import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
 import { success, successSchema } from './response-schemas.ts';
 import { label, optional, paging, time } from './fields.ts';
@@ -48,8 +48,6 @@ const listQuery = z.object({
 
 const byorSchema = z.object({ key: z.null() });
 
-const positionOf = ({ metadata }: ApiKey) => ({ key: metadata.creationTimestamp, id: metadata.name });
-
 export const keyRoutes = (services: Services): readonly Route[] => [
   keyRoute({
     method: 'get',
@@ -64,15 +62,15 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     handle: ({ principal, owner, query, response }) => {
       if (query.owner === undefined) {
         return {
-          json: pageOf({ items: listed(services, owner), positionOf, descending: false, limit: Infinity }).items.map(presentApiKey),
+          json: sortedBy(listed(services, owner), creationOf).map(({ item }) => presentApiKey(item)),
         };
       }
       const wanted = query.owner;
       if (principal.role !== 'admin' && wanted !== owner)
         throw new ProblemError('forbidden', 'Only a key with the role admin can list the keys of others.');
       const pageOrder = `${order}/${wanted}`;
-      const items = listed(services, wanted === everyOwner ? undefined : wanted);
-      const page = pageOf({ items, positionOf, descending: false, limit: query.limit, after: decodeCursor(pageOrder, query.page_id) });
+      const sorted = sortedBy(listed(services, wanted === everyOwner ? undefined : wanted), creationOf);
+      const page = pageOf(sorted, { descending: false, limit: query.limit, after: decodeCursor(pageOrder, query.page_id) });
       const next = encodeCursor(pageOrder, page.next);
       if (next !== null) {
         const parameters = new URLSearchParams({ owner: wanted, limit: String(query.limit), page_id: next });

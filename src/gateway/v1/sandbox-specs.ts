@@ -1,7 +1,7 @@
 import { keyRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf } from '../paging/keyset.ts';
+import { pageOf, sortedBy } from '../paging/keyset.ts';
 import { presentSandboxSpec } from '../presenters/sandbox-spec.ts';
 import { sandboxSpecList, sandboxSpecPage } from './response-schemas.ts';
 import { refuseTooMany } from './fields.ts';
@@ -21,13 +21,8 @@ export const sandboxSpecRoutes = ({ lookup }: Services): readonly Route[] => [
     query: pageQuery,
     responses: { 200: sandboxSpecPage },
     handle: ({ query: { limit, page_id } }) => {
-      const { items, next } = pageOf({
-        items: lookup.templates(),
-        positionOf: ({ metadata }) => ({ key: metadata.name, id: metadata.name }),
-        descending: false,
-        limit,
-        after: decodeCursor(order, page_id),
-      });
+      const sorted = sortedBy(lookup.templates(), ({ metadata }) => ({ key: metadata.name, id: metadata.name }));
+      const { items, next } = pageOf(sorted, { descending: false, limit, after: decodeCursor(order, page_id) });
       return { json: { items: items.map(presentSandboxSpec), next_page_id: encodeCursor(order, next) } };
     },
   }),

@@ -9,7 +9,7 @@ import { keyRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf } from '../paging/keyset.ts';
+import { creationOf, pageOf, sortedBy } from '../paging/keyset.ts';
 import { presentSandbox, sandboxSchema } from '../presenters/sandbox.ts';
 import { sandboxList, sandboxPage, success, successSchema } from './response-schemas.ts';
 import { deleteOne } from './delete-one.ts';
@@ -33,13 +33,8 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     query: pageQuery,
     responses: { 200: sandboxPage },
     handle: ({ owner, query: { limit, page_id }, reader }) => {
-      const { items, next } = pageOf({
-        items: services.lookup.sandboxesOf(owner),
-        positionOf: ({ metadata }) => ({ key: metadata.creationTimestamp, id: metadata.name }),
-        descending: true,
-        limit,
-        after: decodeCursor(order, page_id),
-      });
+      const sorted = sortedBy(services.lookup.sandboxesOf(owner), creationOf);
+      const { items, next } = pageOf(sorted, { descending: true, limit, after: decodeCursor(order, page_id) });
       return {
         json: {
           items: items.map((sandbox) => presentSandbox(sandbox, services.exposure, reader)),

@@ -2,8 +2,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Derived } from '../lookup/derived.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf } from '../paging/keyset.ts';
-import { following, sortedBy, type Placed } from '../paging/sorted.ts';
+import { pageOf, sortedBy, type Placed } from '../paging/keyset.ts';
 import { updatedAt } from '../presenters/conversation.ts';
 import { titleOf } from '../presenters/title.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
@@ -41,15 +40,11 @@ export class ConversationSearch {
    * One page in the order that is asked for, `<FIELD>` or `<FIELD>_DESC`.
    * @param all Of one owner: an array that is the same one as long as nothing in it has changed.
    */
-  page(all: readonly CachedConversation[], { of, matches = () => true, sort_order, limit, page_id }: Search) {
+  page(all: readonly CachedConversation[], { of, matches, sort_order, limit, page_id }: Search) {
     const order = `${of}/${sort_order}`;
-    const request = { descending: sort_order.endsWith('_DESC'), limit, after: decodeCursor(order, page_id) };
-    const { items, next } = pageOf({
-      items: following(this.#order(sort_order.replace(/_DESC$/, '')).of(all), { ...request, matches }),
-      positionOf: ({ position }) => position,
-      ...request,
-    });
-    return { items: items.map(({ item }) => item), next_page_id: encodeCursor(order, next) };
+    const request = { descending: sort_order.endsWith('_DESC'), limit, after: decodeCursor(order, page_id), matches };
+    const { items, next } = pageOf(this.#order(sort_order.replace(/_DESC$/, '')).of(all), request);
+    return { items, next_page_id: encodeCursor(order, next) };
   }
 
   #order(field: string): Order {
