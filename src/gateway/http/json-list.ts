@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { defaultTimeouts } from './client-timeouts.ts';
 
-/** What stands around the items. */
+/** The text around the items. */
 export interface ListFrame {
   readonly head: string;
   readonly tail: string;
@@ -13,7 +13,7 @@ export const pageFrame = (nextPageId: string | null): ListFrame => ({
   tail: `],"next_page_id":${JSON.stringify(nextPageId)}}`,
 });
 
-/** An item in pieces, which are put together once, with the others of an answer. */
+/** An item in pieces, which are joined once, with the other items of a response. */
 export type Pieces = readonly string[];
 
 export function listText({ head, tail }: ListFrame, items: readonly (string | Pieces)[]): string {
@@ -28,8 +28,8 @@ export function listText({ head, tail }: ListFrame, items: readonly (string | Pi
 }
 
 /**
- * Sends a JSON list item by item, at the pace at which its client reads, so that only the item under way is in memory. The status goes out
- * with the first item: what fails later ends the connection. Returns the bytes sent.
+ * Sends a JSON list item by item, at the pace at which its client reads, so that only the item under way is in memory. The status is sent
+ * with the first item, so a later failure ends the connection. Returns the bytes sent.
  */
 export async function sendList(response: ServerResponse, { head, tail }: ListFrame, items: AsyncIterable<string>): Promise<number> {
   let bytes = 0;
@@ -54,7 +54,7 @@ function begin(response: ServerResponse): void {
   response.setTimeout(defaultTimeouts.stallMs, () => response.destroy());
 }
 
-/** Resolves when the client has taken what was written, or has gone. */
+/** Resolves when the client has taken the bytes that were written, or has left. */
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
     const done = () => {

@@ -29,17 +29,12 @@ export interface TunnelOptions {
 
 /** A WebSocket after its handshake: bytes in both directions, as fast as the slower side takes them. Frames are only told apart to end well. */
 export class Tunnel {
-  readonly #client: Duplex;
-  readonly #agent: Socket;
+  readonly #options: TunnelOptions;
   readonly #toAgent = new FrameFollower();
   readonly #toClient = new FrameFollower();
-  readonly #authenticate: TunnelOptions['authenticate'];
   /** Until the client has shown its key. */
   #first: FirstMessage | undefined;
-  readonly #limits: ProxyLimits;
-  readonly #clock: Clock;
   readonly #beganMs: number;
-  readonly #onStall: (side: Duplex) => void;
   #activeMs: number;
   #closing: CloseCode | undefined;
   #closingSinceMs: number | undefined;
@@ -47,13 +42,8 @@ export class Tunnel {
 
   constructor(options: TunnelOptions) {
     const { client, agent, clock } = options;
-    this.#client = client;
-    this.#agent = agent;
-    this.#authenticate = options.authenticate;
+    this.#options = options;
     this.#first = options.authenticate && new FirstMessage();
-    this.#onStall = options.onStall;
-    this.#limits = options.limits;
-    this.#clock = clock;
     this.#beganMs = clock.monotonic();
     this.#activeMs = this.#beganMs;
     this.#carry(client, agent, this.#toAgent, 'server');
@@ -81,35 +71,35 @@ export class Tunnel {
   close(code: CloseCode): void {
     if (this.#closing !== undefined) return;
     this.#closing = code;
-    this.#closingSinceMs = this.#clock.monotonic();
-    this.#timer = this.#clock.after(closingMs, () => this.destroy());
-    if (this.#toClient.isBetweenFrames) this.#finish(this.#client, this.#toClient, 'client');
-    if (this.#toAgent.isBetweenFrames) this.#finish(this.#agent, this.#toAgent, 'server');
+    this.#closingSinceMs = this.#options.clock.monotonic();
+    this.#timer = this.#options.clock.after(closingMs, () => this.destroy());
+    if (this.#toClient.isBetweenFrames) this.#finish(this.#options.client, this.#toClient, 'client');
+    if (this.#toAgent.isBetweenFrames) this.#finish(this.#options.agent, this.#toAgent, 'server');
   }
 
   destroy(): void {
-    this.#client.destroy();
-    this.#agent.destroy();
+    this.#options.client.destroy();
+    this.#options.agent.destroy();
   }
 
   /** Called every few seconds: a timer for each of thousands would cost more. */
   review(nowMs: number): void {
     if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs) this.destroy();
-    else if (nowMs - this.#activeMs > this.#limits.idleMs) this.close(CloseCode.goingAway);
-    else if (this.isWaitingForKey && nowMs - this.#beganMs > this.#limits.firstFrameMs) this.close(CloseCode.policyViolation);
+    else if (nowMs - this.#activeMs > this.#options.limits.idleMs) this.close(CloseCode.goingAway);
+    else if (this.isWaitingForKey && nowMs - this.#beganMs > this.#options.limits.firstFrameMs) this.close(CloseCode.policyViolation);
   }
 
   #carry(from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
     from.on('data', (chunk: Buffer) => this.#pass(chunk, from, to, follower, towards));
     to.on('drain', () => from.resume());
     from.on('end', () => {
-      this.#closingSinceMs ??= this.#clock.monotonic();
+      this.#closingSinceMs ??= this.#options.clock.monotonic();
       to.end();
     });
   }
 
   #pass(chunk: Buffer, from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
-    this.#activeMs = this.#clock.monotonic();
+    this.#activeMs = this.#options.clock.monotonic();
     // What comes behind our close frame is nobody's any more.
     if (to.writableEnded || to.destroyed) return;
     if (this.#closing !== undefined) {
@@ -123,14 +113,14 @@ export class Tunnel {
     follower.read(passed);
     if (to.write(passed)) return;
     from.pause();
-    this.#onStall(to);
+    this.#options.onStall(to);
   }
 
   /** The part of the client's bytes that goes to the agent while its key is waited for: control frames, then the first message, rewritten. */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;
-    const message = result.state === 'complete' ? this.#authenticate?.(result.text) : undefined;
+    const message = result.state === 'complete' ? this.#options.authenticate?.(result.text) : undefined;
     if (result.state === 'refused' || typeof message !== 'string') {
       this.close(typeof message === 'number' ? message : CloseCode.authenticationFailed);
       return Buffer.alloc(0);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { listText, pageFrame, plainFrame, sendList, type ListFrame } from '../http/json-list.ts';
+import { listText, plainFrame, sendList, type ListFrame } from '../http/json-list.ts';
 import type { HandlerResult } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
@@ -20,7 +20,7 @@ const overloaded = () =>
     headers: { 'retry-after': '2' },
   });
 
-/** Start tasks as JSON. What their clients have sent with them is read where it is needed. */
+/** Start tasks as JSON. The texts that their clients have sent with them are read where they are needed. */
 export class StartTaskResponses {
   readonly #services: Services;
   readonly #large: Shares;
@@ -30,23 +30,11 @@ export class StartTaskResponses {
     this.#large = new Shares({ ...large, refuse: overloaded, waiting: { ...waiting, clock: services.clock } });
   }
 
-  list(owner: string, conversations: readonly CachedConversation[], response: ServerResponse): Promise<HandlerResult> {
-    return this.#answer(owner, conversations, plainFrame, response);
-  }
-
-  page(
-    owner: string,
-    { items, next_page_id }: { readonly items: readonly CachedConversation[]; readonly next_page_id: string | null },
-    response: ServerResponse,
-  ): Promise<HandlerResult> {
-    return this.#answer(owner, items, pageFrame(next_page_id), response);
-  }
-
-  async #answer(
+  async list(
     owner: string,
     conversations: readonly CachedConversation[],
-    frame: ListFrame,
     response: ServerResponse,
+    frame: ListFrame = plainFrame,
   ): Promise<HandlerResult> {
     const bytes = conversations.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
     if (bytes <= maxGatheredBytes) return { jsonText: listText(frame, await Array.fromAsync(this.#texts(conversations))) };
@@ -65,7 +53,7 @@ export class StartTaskResponses {
     const ahead: Promise<string | undefined>[] = [];
     for (const conversation of conversations) {
       const text = this.#text(conversation);
-      // Awaited in its turn; until then nobody hears of a failure.
+      // Awaited in its turn, where a failure shows.
       text.catch(() => undefined);
       ahead.push(text);
       if (ahead.length >= readAhead) yield* present(await ahead.shift());

@@ -1,4 +1,5 @@
 import { conversationIdOfStartTask } from '../../resources/ids.ts';
+import { pageFrame } from '../http/json-list.ts';
 import { keyRoute, type Route } from '../http/route.ts';
 import type { Services } from '../services.ts';
 import { countSchema, startTaskList, startTaskPage } from './response-schemas.ts';
@@ -42,7 +43,8 @@ export const startTaskRoutes = (services: Services, search: ConversationSearch):
       responses: { 200: startTaskPage },
       handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, response }) => {
         const wanted = { of: 'start-tasks', matches: startTaskFilter(filters), sort_order, limit, page_id } as const;
-        return responses.page(owner, search.page(services.lookup.conversationsOf(owner), wanted), response);
+        const { items, next_page_id } = search.page(services.lookup.conversationsOf(owner), wanted);
+        return responses.list(owner, items, response, pageFrame(next_page_id));
       },
     }),
     keyRoute({
