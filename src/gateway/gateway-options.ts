@@ -32,7 +32,7 @@ export interface GatewayOptions {
   readonly sandboxUrlTemplate?: string;
   /** On one machine: a loopback address for each sandbox, remembered here. */
   readonly loopbackOrigins?: Memory;
-  /** What differs from the defaults. */
+  /** Values that differ from the defaults. */
   readonly proxyLimits?: Partial<ProxyLimits>;
   /** Reads of events from agents: what differs from the defaults. */
   readonly eventReads?: Partial<AgentReadLimits>;
@@ -54,11 +54,11 @@ export interface GatewayOptions {
   readonly maxConnectionsPerAddress?: number;
   /** How long clients are waited for: what differs from the defaults. */
   readonly timeouts?: Partial<ClientTimeouts>;
-  /** Whose X-Forwarded-For is believed: addresses and ranges, by default nobody's. */
+  /** Addresses and ranges of the proxies whose X-Forwarded-For is believed; by default none. */
   readonly trustedProxies?: readonly string[];
   /** Provider → base URL, the default one first; by default none. */
   readonly gitHosts?: GitHosts;
-  /** What sandboxes are made from where a request does not say; the template `default` by default. */
+  /** Template of sandboxes where a request names none; `default` by default. */
   readonly defaultTemplateName?: string;
   /** Knows repositories and branches; by default whatever is typed is taken to exist. Closed by the caller. */
   readonly gitDirectory?: GitDirectory;

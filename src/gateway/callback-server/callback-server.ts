@@ -26,7 +26,7 @@ export interface CallbackServerOptions {
   readonly port: number;
   /** Connections at once; 2000 by default. The sandboxes of one owner may have a quarter of them. */
   readonly maxConnections?: number;
-  /** Of one address at once, which is one sandbox where each has its own; by default without limit. */
+  /** Maximum connections of one address at once, which is one sandbox where each has its own; by default without limit. */
   readonly maxConnectionsPerAddress?: number;
   /** How long requests under way may take once it closes; 5 s by default. */
   readonly graceMs?: number;
@@ -53,7 +53,7 @@ function segmentsOf(pathname: string): readonly string[] | undefined {
   }
 }
 
-/** Whose sandbox has this address; undefined where it is nobody's, or that of several owners, as on a node's own network. */
+/** The owner of the sandbox with this address; undefined for an address of no sandbox, or of several owners, as on a node's own network. */
 function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefined {
   const owners = new Set(store.byIndex('podIP', address).map(({ spec }) => spec.owner));
   const [owner] = owners;
@@ -61,7 +61,7 @@ function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefi
 }
 
 /**
- * What sandboxes reach of the installation, and nothing else: a listener of its own, so that a network policy can close the REST
+ * The part of the installation that sandboxes may reach: a listener of its own, so that a network policy can close the REST
  * service to them. Whoever connects may be anything that a sandbox runs.
  */
 export function createCallbackServer(options: CallbackServerOptions): CallbackServer {

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
-/** One request of a sandbox, or of whoever says so: nothing of it has been checked but that its path can be read. */
+/** One request of a sandbox, or of any other caller: only its path has been checked so far. */
 export interface CallbackRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** As the caches have it; undefined where there is none of the name. What is answered must not tell which it is. */
+  /** As the caches have it; undefined where there is none of the name. The response must not disclose which of the two. */
   readonly sandbox: Sandbox | undefined;
-  /** What follows the sandbox's name, decoded; never empty, `.` or `..`. */
+  /** Segments behind the sandbox's name, decoded; never empty, `.` or `..`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
   /** Aborted when the caller goes away, or the gateway closes. */

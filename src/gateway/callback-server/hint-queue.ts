@@ -1,10 +1,10 @@
 import type { AgentHint } from '../../agent/hints.ts';
 
-/** What waits of one sandbox. */
+/** The hints that wait of one sandbox. */
 interface Entry {
   readonly namespace: string;
   readonly sandbox: string;
-  /** Of any of its conversations: then none is named. */
+  /** Whether a hint is about any of the sandbox's conversations: then none is named. */
   isOfAny: boolean;
   readonly conversationIds: Set<string>;
 }
@@ -63,7 +63,7 @@ export class HintQueue {
   }
 }
 
-/** What waits of the sandbox whose turn is next, as far as there is room. */
+/** Takes the hints of the sandbox whose turn is next, as far as there is room. */
 function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentHint[] {
   const [first] = sandboxes;
   if (first === undefined) return [];

@@ -7,9 +7,9 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import { HintQueue } from './hint-queue.ts';
 
 export interface HintSenderOptions {
-  /** Of all operators, without a path: a name is looked up again and again, and each address is told. */
+  /** URLs of all operators, without a path. A name is resolved regularly, and each of its addresses gets the hints. */
   readonly urls: readonly string[];
-  /** What operators know us by. */
+  /** The key that operators expect. */
   readonly key: () => string;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -51,7 +51,7 @@ export class HintSender {
     this.#urls = options.urls.map((url) => new URL(url));
   }
 
-  /** Resolves when the operators have been looked up for the first time, in vain or not. */
+  /** Resolves when the names of the operators have been resolved for the first time, in vain or not. */
   async open(): Promise<void> {
     await this.#refresh();
   }

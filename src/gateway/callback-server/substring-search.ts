@@ -7,7 +7,7 @@ export class SubstringSearch {
     this.#word = Buffer.from(word);
   }
 
-  /** Whether it stands in what has come so far, this piece included. */
+  /** Whether the bytes so far have the text, this piece included. */
   isIn(piece: Buffer): boolean {
     const edge = Math.max(0, this.#word.length - 1);
     if (piece.includes(this.#word) || Buffer.concat([this.#tail, piece.subarray(0, edge)]).includes(this.#word)) return true;

@@ -20,11 +20,11 @@ export interface WebhooksOptions {
 }
 
 /** In every event that changes what a conversation is, and in the whole state; in what a tool or a model says only by chance. */
-const tellingWord = 'execution_status';
-/** Beyond that it is worth a look, whatever stands in the rest. */
+const changeMarker = 'execution_status';
+/** Maximum bytes that are searched; a longer body counts as a change. */
 const maxSearchedBytes = 1024 * 1024;
 const patienceMs = 5_000;
-/** Of one sandbox: what several conversations that work send, and a little more. */
+/** Webhooks a second of one sandbox: a little more than several conversations that work send. */
 const perSecond = 20;
 const burst = 100;
 const maxSandboxes = 20_000;
@@ -66,7 +66,7 @@ export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): Callb
       const id = whatOf(path);
       if (id === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
       if (request.method !== 'POST') throw new ProblemError('method-not-allowed', 'Webhooks are posted.', { headers: { Allow: 'POST' } });
-      // Whoever gets an error sends it again.
+      // An agent that gets an error sends the webhook again.
       const done = (result: 'told' | 'passed' | 'limited') => {
         metrics.webhooks.inc({ result });
         response.writeHead(204).end();
@@ -77,7 +77,7 @@ export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): Callb
       }
       const hint = { namespace: metadata.namespace, sandbox: metadata.name };
       if (id === 'any') tell(hint, spec.owner);
-      else if (await isTelling(request, clock, signal)) tell({ ...hint, conversationId: id }, spec.owner);
+      else if (await namesChange(request, clock, signal)) tell({ ...hint, conversationId: id }, spec.owner);
       else {
         done('passed');
         return;
@@ -93,9 +93,9 @@ function whatOf([what, id, ...rest]: readonly string[]): string | undefined {
   return what === 'events' && id !== undefined && rest.length === 0 ? parseUuid(id) : undefined;
 }
 
-/** Ends as soon as it is known; the rest of the body is nobody's. */
-function isTelling(request: IncomingMessage, clock: Clock, signal: AbortSignal): Promise<boolean> {
-  const search = new SubstringSearch(tellingWord);
+/** Whether the body of a webhook names a change. Ends as soon as that is known, and discards the rest of the body. */
+function namesChange(request: IncomingMessage, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  const search = new SubstringSearch(changeMarker);
   return new Promise((resolve) => {
     let size = 0;
     const end = (found: boolean) => {

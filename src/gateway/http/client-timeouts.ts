@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProblemError } from '../errors/problem-error.ts';
 
-/** What clients are waited for, in milliseconds. */
+/** How long the server waits for clients, in milliseconds. */
 export interface ClientTimeouts {
   /** For the headers of a request, from its first byte on or from the beginning of the connection. */
   readonly headersMs: number;
@@ -11,7 +11,7 @@ export interface ClientTimeouts {
   readonly keepAliveMs: number;
   /** For one who reads nothing of an answer that waits for it. */
   readonly stallMs: number;
-  /** For the rest of a request that is answered already: whoever still sends would lose its answer if it were cut off at once. */
+  /** For the rest of a request that has its response: a client that still sends would lose the response with the connection. */
   readonly lingerMs: number;
 }
 

@@ -14,10 +14,10 @@ const requestHeaders = [
 /** As long as browsers keep it at most: every request of a page on another origin is preflighted. */
 const maxAgeSeconds = 7200;
 
-/** Who may read answers from pages of other origins; `*` means everybody. */
+/** Origins whose pages may read responses; `*` means every origin. */
 export type CorsOrigins = readonly string[];
 
-/** What an answer to a page of this origin carries. Nothing where no origin is allowed at all. */
+/** The headers of a response to a page of this origin; none where the origin is not allowed. */
 function allowing(origins: CorsOrigins, origin: string | undefined): Readonly<Record<string, string>> {
   if (origins.includes('*')) return { 'access-control-allow-origin': '*' };
   if (origin === undefined || !origins.includes(origin)) return {};

@@ -48,14 +48,14 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   return create();
 }
 
-/** The body of a request, which says that it is JSON, unpacked. Throws the problem that its client is told of; what has not been read then is left. */
+/** The body of a request, unpacked. The request has to announce JSON. Throws the problem to respond with; the rest of the body is not read then. */
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   refuseOtherTypes(request);
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge();
   return readAll(request, decoderOf(request));
 }
 
-/** Throws the problem that the client is told of. No body is an empty object: many clients announce one all the same. */
+/** Parses a body, or throws the problem to respond with. An empty body is an empty object: many clients announce a body and send none. */
 export const jsonOf = (body: Buffer): unknown => (body.length === 0 ? {} : parseJson(decode(body)));
 
 function decode(bytes: Buffer): string {

@@ -2,11 +2,11 @@ import { ProblemError } from '../errors/problem-error.ts';
 
 /** No request that this service knows comes near it. */
 const maxDepth = 64;
-/** Of a name that a client is told: it is the client's own text. */
+/** Maximum length of a name in a message: the name is the client's own text. */
 const maxShownLength = 64;
 
 interface Level {
-  /** Of an object: the names that it has so far. */
+  /** The names that an object has so far; undefined for an array. */
   readonly names: Set<string> | undefined;
   /** Where in it the reader is. */
   name: string;
@@ -22,7 +22,7 @@ const pathOf = (levels: readonly Level[]): string =>
 // eslint-disable-next-line no-control-regex -- these are what must not be shown
 const shown = (name: string): string => name.slice(0, maxShownLength).replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
-/** Where the string that begins at `start` ends: behind the first quote that an even number of backslashes stands before. */
+/** The end of the string that begins at `start`: behind the first quote with an even number of backslashes before it. */
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start + 1); ; quote = text.indexOf('"', quote + 1)) {
     let slashes = 0;
@@ -32,7 +32,7 @@ function endOfString(text: string, start: number): number {
 }
 
 /**
- * Parses a body, which has to be an object or an array. A name stands in an object once only (RFC 7493): of two, some readers take the
+ * Parses a body, which has to be an object or an array. A name may occur in an object only once (RFC 7493): of two, some readers take the
  * first and some the last one, so that what one has checked the other would not do. Throws `malformed-json`.
  */
 export function parseJson(text: string): unknown {

@@ -3,7 +3,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 /** Parameters that may be given more than once. Of any other the last one counts. */
 const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
 
-/** What a lenient reader would make something up for: a percent sign without digits, bytes that are not UTF-8. And NUL. */
+/** Refuses a query that lenient readers repair in different ways: a percent sign without digits, bytes that are not UTF-8. Refuses NUL too. */
 function refuseUnreadable(query: string): void {
   if (!query.includes('%')) return;
   try {

@@ -3,7 +3,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 
 /** Browsers send some 20, and each proxy on the way some more. */
 const maxHeaders = 200;
-/** Of which a request may have one: of two, the gateway and what stands before it could believe each another. */
+/** Headers that a request may have once: of two, the gateway and a proxy before it could each believe another one. */
 const single: ReadonlySet<string> = new Set([
   ...['host', 'authorization', 'content-type', 'content-encoding', 'content-length', 'transfer-encoding', 'upgrade', 'x-session-api-key'],
 ]);
@@ -15,7 +15,7 @@ const plainTarget = /^[!"$-~]*$/;
 
 const refuse = (detail: string) => new ProblemError('malformed-request', detail);
 
-/** What may come once and came twice. */
+/** The name of a header that may come once and came twice. */
 function repeatedName(rawHeaders: readonly string[]): string | undefined {
   const seen = new Set<string>();
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -28,7 +28,7 @@ function repeatedName(rawHeaders: readonly string[]): string | undefined {
 }
 
 /**
- * What is wrong with a request that could be parsed: mostly that two readers could take it for different requests. A target in absolute
+ * The flaw of a request that could be parsed: two readers could take it for different requests. A target in absolute
  * form becomes one in origin form.
  */
 export function headFlaw(request: IncomingMessage): ProblemError | undefined {

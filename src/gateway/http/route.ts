@@ -14,24 +14,24 @@ declare module 'express-serve-static-core' {
     /** Set also where the path is known and the method is not. */
     pattern?: string | undefined;
     principal?: Principal;
-    /** Whose request it is: of a key, or of the sandbox whose session key was shown. */
+    /** Owner of the API key, or of the sandbox whose session key the request shows. */
     owner?: string;
-    /** What a write was about, for the audit. */
+    /** Subject of a write, for the audit. */
     target?: string;
     /** Gives back what the request holds while it is worked on. */
     leave?: () => void;
-    /** Of the handler. */
+    /** Result of the handler. */
     result?: HandlerResult;
     /** The code of the problem that was the response. */
     problem?: ProblemCode;
   }
 }
 
-/** What a handler returns: JSON to send, also where it is text already, or how much it has sent itself; nothing where that is not counted. */
+/** Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself; undefined where these are not counted. */
 export type HandlerResult =
   { readonly status?: number; readonly json: unknown } | { readonly jsonText: string } | { readonly sentBytes: number } | undefined;
 
-/** What is said about an endpoint: the router and the OpenAPI document are both made of it. */
+/** Description of an endpoint, of which the router and the OpenAPI document are both made. */
 interface Description {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
   /** As in OpenAPI: /api/v1/sandboxes/{id}. */
@@ -45,12 +45,12 @@ interface Description {
   readonly deprecated?: true;
   /** Good answers may have a Link to the next page. */
   readonly hasNextLink?: true;
-  /** Of good answers; JSON by default. */
+  /** Media type of a success; JSON by default. */
   readonly mediaType?: 'text/html';
 }
 
 export interface Route extends Description {
-  /** `session`: also whoever shows the session key of the sandbox that `{id}` names. */
+  /** `session`: the session key of the sandbox that `{id}` names opens the route too. */
   readonly access: 'key' | 'session' | 'open';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
@@ -126,11 +126,11 @@ export const openRoute = (definition: Description & { readonly handle: () => Han
 
 interface SessionRoute<P> extends Description {
   readonly params: z.ZodType<P>;
-  /** `owner` is undefined for whoever has shown the sandbox's session key, and no API key. */
+  /** `owner` is undefined where the request shows the sandbox's session key, and no API key. */
   readonly handle: (call: { readonly owner: string | undefined; readonly params: P }) => HandlerResult | Promise<HandlerResult>;
 }
 
-/** An endpoint about one sandbox, for its owner and for whoever has its session key. */
+/** An endpoint about one sandbox, which an API key of its owner and the sandbox's session key open. */
 export const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
   ...definition,
   access: 'session',

@@ -13,7 +13,7 @@ export function sendJsonText(response: ServerResponse, status: number, body: str
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   response.setHeader('content-type', 'application/json');
   response.setHeader('content-length', bytes);
-  // Of ASCII alone the bytes are the same, and are had for less.
+  // ASCII has the same bytes in latin1, which is faster.
   response.end(body, bytes === body.length ? 'latin1' : 'utf8');
   return bytes;
 }

@@ -13,7 +13,7 @@ export function sendProblem(response: ServerResponse, problem: ProblemError, req
   response.setHeader('x-request-id', requestId);
   response.setHeader('x-content-type-options', 'nosniff');
   response.setHeader('cache-control', 'no-store');
-  // What is left of a body that nobody reads would be taken for the next request.
+  // The unread rest of a body would be taken for the next request.
   if (!response.req.complete) response.setHeader('connection', 'close');
   sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
 }
@@ -32,7 +32,7 @@ export function refuseConnection(socket: Duplex, problem: ProblemError, requestI
   endWith(socket, `${statusLine(problem.status)}${headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`);
 }
 
-/** What the agent said to a handshake, without a body. */
+/** Ends a handshake with the status of the agent, without a body. */
 export const refuseWithStatus = (socket: Duplex, status: number, requestId: string): void =>
   endWith(socket, `${statusLine(status)}content-length: 0\r\nx-request-id: ${requestId}\r\nconnection: close\r\n\r\n`);
 

@@ -9,12 +9,12 @@ import { headFlaw } from './request-head.ts';
 import { requestIdOf } from './request-id.ts';
 import { refuseConnection, sendProblem } from './send-problem.ts';
 
-/** Of one event of a response, before the runtime warns. */
+/** Maximum listeners of one event of a response before the runtime warns. */
 const maxListeners = 20;
 const maxHeaderBytes = 16 * 1024;
-/** Requests on one connection that wait for their answers; nobody that is known sends even two ahead. */
+/** Maximum requests on one connection that wait for their responses; no known client sends even two ahead. */
 const maxPipelined = 64;
-/** Between two looks for idle connections to close when there are too many. */
+/** Delay between two searches for idle connections to close when there are too many. */
 const makeRoomIntervalMs = 1000;
 
 export interface HttpServerOptions {
@@ -24,7 +24,7 @@ export interface HttpServerOptions {
   readonly onDrop?: () => void;
   /** Called for every connection that comes. */
   readonly onConnection?: (socket: Socket) => void;
-  /** What differs from the defaults. */
+  /** Values that differ from the defaults. */
   readonly timeouts?: Partial<ClientTimeouts>;
 }
 
@@ -41,9 +41,9 @@ interface ConnectionState {
   underWay: number;
   /** The answer to the newest of them. */
   last: ServerResponse;
-  /** Those that have not begun. */
+  /** The requests that have not begun. */
   readonly queue: (() => void)[];
-  /** Where one request was ambiguous, nobody knows where the next one begins. */
+  /** Whether a request was ambiguous, so that the beginning of the next one is unknown. */
   isOver: boolean;
 }
 
@@ -56,7 +56,7 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
     {
       headersTimeout: timeouts.headersMs,
       requestTimeout: 0,
-      // It is missed below, in our words.
+      // `headFlaw` misses the header, with a problem as the body.
       requireHostHeader: false,
       shouldUpgradeCallback: wantsUpgrade,
       keepAliveTimeout: timeouts.keepAliveMs,
@@ -110,7 +110,7 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const state = states.get(socket);
-    // What is written now has to be the answer to what could not be read: not to a request before it, nor the end of an answer.
+    // A response written now has to be that of the unreadable request: not of a request before it, nor the end of a response.
     const isOfBody = state?.underWay === 1 && !state.last.req.complete && !state.last.headersSent;
     const isAnswerable = socket.writable && error.code !== 'ECONNRESET' && (isOfBody || (state?.underWay ?? 0) === 0);
     if (isAnswerable) refuseConnection(socket, unreadable(error.code), randomUUID());
@@ -123,13 +123,13 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
     onDrop?.();
     if (performance.now() - madeRoomAt < makeRoomIntervalMs) return;
     madeRoomAt = performance.now();
-    // Those that are merely kept alive have had their answer.
+    // Idle connections have had their response.
     server.closeIdleConnections();
   });
   return server;
 }
 
-/** What is said about a request that could not even be parsed. */
+/** The problem of a request that could not even be parsed. */
 function unreadable(code: string | undefined): ProblemError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
@@ -144,7 +144,7 @@ function unreadable(code: string | undefined): ProblemError {
 }
 
 /**
- * Connections that the system keeps until they are looked at. Where there are more, it forgets them without a word, and whoever asks
+ * Connections that the system keeps until they are accepted. The system drops any more silently, and a client that connects
  * again does so after 1 s, 3 s, 7 s: under load /alive would count as failed. As many as Linux allows by default.
  */
 const maxWaitingConnections = 4096;

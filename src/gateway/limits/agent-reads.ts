@@ -29,7 +29,7 @@ export const defaultAgentReadLimits: AgentReadLimits = {
   firstByteMs: 10_000,
 };
 
-/** Whose agent is asked, and which. */
+/** The agent that a read is for, and its owner. */
 export interface ReadAgent {
   readonly owner: string;
   readonly sandbox: string;
@@ -49,7 +49,7 @@ export class AgentReads {
     limits,
   }: {
     readonly clock: Clock;
-    /** What differs from the defaults. */ readonly limits?: Partial<AgentReadLimits>;
+    /** Values that differ from the defaults. */ readonly limits?: Partial<AgentReadLimits>;
   }) {
     const { total, perOwner, perSandbox, maxWaitMs, maxWaiting, maxWaitingPerOwner, firstByteMs } = {
       ...defaultAgentReadLimits,
@@ -89,7 +89,7 @@ export class AgentReads {
   async #inTime<T>(begin: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const late = new AbortController();
     const timer = this.#clock.after(this.#firstByteMs, () => late.abort(new Error('the agent has not begun its answer in time')));
-    // The answer goes on after its beginning, and may be given up then too.
+    // The rest of the answer may be given up as well.
     const giveUp = () => late.abort(signal.reason);
     signal.addEventListener('abort', giveUp, { once: true });
     try {

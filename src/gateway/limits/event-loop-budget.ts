@@ -54,7 +54,7 @@ export class EventLoopBudget {
 
   /**
    * Counts bytes that an owner wants to store. Returns the delay after which it may, in milliseconds; undefined where that is too long,
-   * and nothing is counted. The API server answers nobody else while it works on a large object, and sends it to every process that
+   * and nothing is counted.The API server answers no other call while it works on a large object, and sends it to every process that
    * watches: the gateway's own time is the smaller part of the cost.
    */
   storingWaitMs(owner: string, bytes: number): number | undefined {

@@ -8,12 +8,12 @@ export interface FairSchedulerOptions {
   readonly yieldLoop?: (callback: () => void) => void;
 }
 
-/** Work that may be done in one go, in milliseconds, before what has come meanwhile is looked at. */
+/** Maximum work in one turn of the event loop, in milliseconds, before it sees new events. */
 const sliceMs = 4;
-/** What a piece of work counts at least: around what is measured stands as much again. */
+/** Minimum cost of a piece of work: as much as is measured is spent around it. */
 const minCostMs = 0.2;
 const mebibyte = 1_048_576;
-/** What a mebibyte costs beside what is measured, with the garbage collection that follows. */
+/** Cost of a mebibyte beside the measured time, with the garbage collection that follows. */
 const msPerMebibyte = 16;
 
 interface Account {
@@ -126,7 +126,7 @@ export class FairScheduler {
   /** One piece of work a go: what it does after waiting for nothing runs before the next one is chosen. */
   #next(): void {
     if (this.#waiting === 0) {
-      // What was used while nothing waited was nobody's loss.
+      // Time that was used while nothing waited delayed no owner.
       this.#accounts.clear();
       this.#virtualMs = 0;
       return;

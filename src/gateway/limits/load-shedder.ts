@@ -17,7 +17,7 @@ export interface LoadOptions {
 }
 
 const sampleMs = 50;
-/** So many samples in a row have to be late: one pause, of the garbage collector for example, is no overload. */
+/** Number of samples in a row that have to be late: one pause, of the garbage collector for example, is no overload. */
 const samples = 3;
 /**
  * The event loop takes so many sockets in one go and, while at least as many are ready again, 48 times so before it looks at a timer
@@ -85,12 +85,12 @@ export class LoadShedder {
     return this.#requests.inUse;
   }
 
-  /** What the last samples have in common. */
+  /** Delay that all of the last samples have. */
   get delayMs(): number {
     return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
   }
 
-  /** What a request is refused with, however small it is; undefined when `enter` may be asked. Costs next to nothing. */
+  /** The refusal of a request of any size; undefined when `enter` may be called. Costs next to nothing. */
   refusal(kind: RequestKind): ProblemError | undefined {
     if (!this.#hasTooMuch(kind)) return undefined;
     this.#sinceTimer += 1;

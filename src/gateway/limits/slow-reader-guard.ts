@@ -15,7 +15,7 @@ const ownersShare = 0.25;
 
 interface Waiting {
   readonly bytes: number;
-  readonly cut: () => void;
+  readonly close: () => void;
 }
 
 interface Owner {
@@ -25,8 +25,8 @@ interface Owner {
 }
 
 /**
- * Bounds the memory of answers, and of what is passed on, that nobody reads. Each owner has a share: beyond it, what has waited longest of
- * this owner's is cut off. Where all owners together have too much, it is an answer of the owner that has most.
+ * Bounds the memory of responses, and of forwarded bytes, that are not read. Each owner has a share: beyond it, the stream of
+ * this owner that has waited longest is closed. Where all owners together have too much, that is a stream of the owner with the largest part.
  */
 export class SlowReaderGuard {
   readonly #maxBytes: number;
@@ -48,9 +48,9 @@ export class SlowReaderGuard {
   /**
    * For a stream that something was just written to. May be called again for the same one.
    * @param owner Whose client it is for; for a client without a key, something that names the client.
-   * @param cut Ends its connection.
+   * @param close Ends its connection.
    */
-  add(stream: Unread, owner: string, cut: () => void): void {
+  add(stream: Unread, owner: string, close: () => void): void {
     const bytes = stream.writableLength;
     if (stream.destroyed || (bytes === 0 && !this.#followed.has(stream))) return;
     if (!this.#followed.has(stream)) {
@@ -58,7 +58,7 @@ export class SlowReaderGuard {
       const taken = () => this.#set(stream, owner, undefined);
       stream.once('close', taken).on('drain', taken);
     }
-    this.#set(stream, owner, { bytes, cut });
+    this.#set(stream, owner, { bytes, close });
     while (this.#bytesOf(owner) > this.#maxBytesPerOwner) this.#cutOldest(owner);
     while (this.#bytes > this.#maxBytes) this.#cutOldest(this.#largest());
   }
@@ -76,9 +76,9 @@ export class SlowReaderGuard {
   #cutOldest(owner: string): void {
     const [oldest] = this.#owners.get(owner)?.answers ?? [];
     if (oldest === undefined) return;
-    const [stream, { cut }] = oldest;
+    const [stream, { close }] = oldest;
     this.#set(stream, owner, undefined);
-    cut();
+    close();
   }
 
   #set(stream: Unread, owner: string, waiting: Waiting | undefined): void {

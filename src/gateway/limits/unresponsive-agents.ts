@@ -12,7 +12,7 @@ const backoff: BackoffOptions = { baseMs: 1_000, capMs: 15_000, jitter: 0.1 };
 const maxRemembered = 20_000;
 
 /**
- * Agents that have not answered their last call in time. Until a delay has passed, which doubles with each such call, nobody waits for
+ * Agents that have not answered their last call in time. Until a delay has passed, which doubles with each such call, no request waits for
  * them again; then one caller finds out, and the others are still refused.
  */
 export class UnresponsiveAgents {

@@ -26,13 +26,13 @@ export interface Holdings {
   readonly sandboxes: readonly Sandbox[];
 }
 
-/** What is being deleted is gone for clients, so that a deletion shows at once. */
+/** For clients an object that is being deleted does not exist, so that a deletion shows at once. */
 const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
 
 /**
  * The resources of one namespace as their owners see them. Answers come from the caches; a single object that the cache does
  * not show to be the owner's is read once from the API server before it counts as unknown, because the cache may be behind.
- * A foreign object takes the same way as one that does not exist, so not even the time it takes tells them apart.
+ * A foreign object takes the same way as one that does not exist, so not even the duration distinguishes them.
  */
 export class ResourceLookup {
   readonly #client: KubeClient;
@@ -94,12 +94,12 @@ export class ResourceLookup {
     return name === undefined ? undefined : this.#caches.sandboxes.store.get(this.#namespace, name);
   }
 
-  /** By resource name, from the cache alone, whoever owns it. */
+  /** The conversation of a resource name, of any owner, from the cache alone. */
   cachedConversation(name: string | undefined): CachedConversation | undefined {
     return name === undefined ? undefined : this.#caches.conversations.store.get(this.#namespace, name);
   }
 
-  /** An undefined owner stands for every owner. */
+  /** An undefined owner means every owner. */
   apiKey(owner: string | undefined, name: string): Promise<ApiKey | undefined> {
     const cached = this.#caches.apiKeys.store.get(this.#namespace, name);
     return this.#own(owner, cached, () => this.#read(apiKeys, name));
@@ -136,7 +136,7 @@ export class ResourceLookup {
     };
   }
 
-  /** Of all owners. */
+  /** The conversations and sandboxes of all owners. */
   everyHolding(): Holdings {
     const here = ({ metadata }: KubeObject) => metadata.namespace === this.#namespace;
     return {

@@ -22,7 +22,7 @@ const codes: Readonly<Record<CapField, ProblemCode>> = {
   maxStoredBytes: 'stored-bytes-limit-exceeded',
   maxSandboxes: 'sandbox-limit-exceeded',
 };
-/** What one more start, or a message, may be refused with. */
+/** The problems that may refuse one more start, or a message. */
 export const capProblems = Object.values(codes);
 
 const units: Readonly<Record<CapField, string>> = {
@@ -31,7 +31,7 @@ const units: Readonly<Record<CapField, string>> = {
   maxSandboxes: 'sandboxes',
 };
 
-/** What the quotas of a namespace allow its owners to store. The operator refuses what comes in past every gateway. */
+/** The limits that the quotas of a namespace set on stored objects. The operator refuses objects that pass no gateway. */
 export class StorageCaps {
   readonly #lookup: Pick<ResourceLookup, 'quotas'>;
   readonly #totals: StoredTotals;

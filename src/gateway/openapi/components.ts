@@ -23,7 +23,7 @@ import { sandboxSpecSchema } from '../presenters/sandbox-spec.ts';
 import { sandboxSchema } from '../presenters/sandbox.ts';
 import { startTaskSchema } from '../presenters/start-task.ts';
 
-/** Names under which schemas stand in the document. Those of answers are written as they are sent, of requests as they are accepted. */
+/** Names of the schemas in the document. Schemas of responses are written as they are sent, of requests as they are accepted. */
 const answers = {
   Problem: problemSchema,
   Conversation: conversationSchema,

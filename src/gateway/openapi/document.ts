@@ -26,7 +26,7 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | '
   }));
 }
 
-/** What every endpoint may answer beside what it says itself. */
+/** Problems that every endpoint of a kind may respond with. */
 function commonProblems({ access, params, query, headers, body, deprecated, mediaType }: Route): readonly ProblemCode[] {
   const isChecked = mediaType === undefined && [params, query, headers, body].some((schema) => schema !== undefined);
   return [

@@ -21,7 +21,7 @@ export const issuedApiKeySchema = apiKeySchema.extend({
 const timeOrNull = (text: string | undefined): string | null =>
   text === undefined || Number.isNaN(Date.parse(text)) ? null : wireTime(text);
 
-/** Never the hash: nobody needs it. */
+/** The record of a key, without its hash. */
 export const presentApiKey = ({ metadata, spec, status }: ApiKey): z.output<typeof apiKeySchema> => ({
   id: metadata.name,
   name: spec.description ?? metadata.name,

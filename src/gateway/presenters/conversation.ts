@@ -52,7 +52,7 @@ export const conversationSchema = z.object({
   session_api_key: z.string().nullable(),
 });
 
-/** What a record is made from. */
+/** The objects that a record is made from. */
 export interface ConversationSources {
   readonly conversation: CachedConversation;
   /** The one that status.sandboxName names, if there is one. */
@@ -64,7 +64,7 @@ export interface ConversationSources {
 /** WaitingForQuota → waiting-for-quota. */
 const kebabCase = (reason: string): string => reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
 
-/** What clients see of a conversation's sandbox, also before it has one and after its start has failed. */
+/** The sandbox of a conversation as clients see it, also before there is one and after the start has failed. */
 export function sandboxViewOf(conversation: Pick<CachedConversation, 'spec' | 'status'>, sandbox: Sandbox | undefined): SandboxView {
   const { status, spec } = conversation;
   const start = startStatusOf(conversation);
@@ -102,7 +102,7 @@ export function presentConversation(
     sandbox_status: phase,
     sandbox_status_reason: phase === 'RUNNING' ? null : kebabCase(reason),
     execution_status: executionStatus,
-    // What is shown may differ from what was observed, and then has another reason.
+    // A status that differs from the observed one has another reason.
     execution_status_detail: executionStatus === status?.executionStatus ? (status.executionDetail ?? null) : null,
     selected_repository: spec.repository?.name ?? null,
     selected_branch: spec.repository?.branch ?? null,
@@ -125,7 +125,7 @@ export function presentConversation(
   };
 }
 
-/** What an agent shows that has been sent something and not been told yet: a client that polls for the answer must not take it for that. */
+/** Statuses of an agent at rest: with a message that is not delivered yet, a client that polls must not take one of them for the result. */
 const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 'stuck']);
 
 function executionStatusOf(conversation: CachedConversation, phase: SandboxView['phase']) {
@@ -135,7 +135,7 @@ function executionStatusOf(conversation: CachedConversation, phase: SandboxView[
     return isToRun ? 'running' : (status?.executionStatus ?? null);
   }
   if (phase !== 'PAUSED') return null;
-  // A run that is still being interrupted counts: the pause shows before the agent stands.
+  // A run that is still being interrupted counts: the pause shows before the agent is at rest.
   const { interruption, executionStatus } = status ?? {};
   return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running' ? 'paused' : null;
 }

@@ -63,7 +63,7 @@ type QuotaRecord = z.output<typeof quotaSchema>;
 export interface SharedLimit {
   readonly rule: QuotaRule;
   readonly active: number;
-  /** Whom the next start would pause, of whichever owner. */
+  /** The sandbox that the next start would pause, of any owner. */
   readonly next: Sandbox | undefined;
 }
 
@@ -166,7 +166,7 @@ const limitOf = (rule: QuotaRule, active: number): QuotaRecord['quotas'][number]
   auto_resume: rule.autoResume,
 });
 
-/** What an owner may know of the quotas: everything of its own, of others no more than their number. */
+/** The quotas as an owner may see them: everything of its own, of others no more than their number. */
 export function presentQuota(sources: QuotaSources): QuotaRecord {
   const { owner, group, starts, shared, stored, caps, now, conversationIdsIn } = sources;
   const limits = [

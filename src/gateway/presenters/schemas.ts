@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** An id of a conversation or a start task, as it stands in answers. */
+/** An id of a conversation or a start task in a response. */
 export const idSchema = z
   .string()
   .regex(/^[0-9a-f]{32}$/)

@@ -33,7 +33,7 @@ export const startRequestSchema = z.object({
   public: z.boolean().nullable(),
 });
 
-/** What caches of conversations lack of a start: what a client has said with it, and what was printed for it once it is over. */
+/** The texts of a start that caches of conversations lack: the client's own, and the output of its steps once it is over. */
 export interface StartTexts {
   readonly message: Message | undefined;
   readonly systemMessageSuffix: string | undefined;

@@ -67,7 +67,7 @@ export function startTaskAt(
   const id = conversationIdOf(conversation);
   const start = conversation.status?.start;
   const error = status === 'ERROR' ? (start?.error ?? detail ?? 'The start failed.') : null;
-  // Of a start that is still waiting, its error is what keeps it.
+  // The error of a start that still waits is the reason why it waits.
   const isPresent = status === startStatusOf(conversation);
   const waitsFor = isPresent ? (start?.error ?? progressOf(start?.steps)) : undefined;
   return {

@@ -14,7 +14,7 @@ export interface AddressOrigins extends Origins {
   match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined;
 }
 
-/** How the URL looks that a client has used. */
+/** Form of the URL that a client has used. */
 export interface SeenUrl {
   readonly protocol: 'http' | 'https';
   readonly host: string;

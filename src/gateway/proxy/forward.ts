@@ -26,13 +26,13 @@ export interface ForwardedRequestOptions {
   readonly onProblem: (problem: ProblemError) => void;
 }
 
-/** Answers before the answer, which no client is told of. An agent that goes on with them wants to keep the gateway busy. */
+/** Maximum informational answers, which no client gets. An agent that sends more wants to keep the gateway busy. */
 const maxInformational = 64;
 
-/** Of a request's body, in each direction. */
+/** Bytes of a request's body that wait, in each direction. */
 const bodyBufferBytes = 16 * 1024;
 
-/** What may be sent twice without harm. */
+/** Methods that may be sent twice without harm. */
 const idempotent: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 class ClientGone extends Error {
@@ -68,7 +68,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
-    // What is only information has told the client nothing that it needs.
+    // An informational answer has nothing that the client needs.
     if (status < 200) {
       this.#informational += 1;
       if (this.#informational > maxInformational) controller.abort(new Error('the agent says nothing but 1xx'));

@@ -111,7 +111,7 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** A close frame. Towards a server it has to be masked, if only by zeros: what is in it is no secret, and chosen by nobody. */
+/** A close frame. Towards a server it has to be masked, if only by zeros: its payload is no secret, and no peer has chosen it. */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start = towards === 'client' ? [0x88, payload.length] : [0x88, maskedBit | payload.length, 0, 0, 0, 0];

@@ -3,12 +3,12 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { isSafePath } from './address.ts';
 
 const keyHeader = 'x-session-api-key';
-/** Of a WebSocket, whose client in a browser can send no header. */
+/** Parameter of a WebSocket, whose client in a browser can send no header. */
 const keyParameter = 'session_api_key';
 
 /** Throws for what could mean one thing to us and another to the agent. */
 export function refuseUnsafe({ method }: IncomingMessage, path: string): void {
-  // It would show what stands in front of the agent, keys included.
+  // The answer would show the headers that the agent gets, keys included.
   if (method === 'TRACE')
     throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', { headers: { allow: 'GET, HEAD, POST' } });
   if (!isSafePath(path)) throw new ProblemError('malformed-request', 'The path is not written plainly.');

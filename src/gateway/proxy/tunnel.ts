@@ -5,13 +5,13 @@ import { FirstMessage } from './first-message.ts';
 import { CloseCode, FrameFollower, closeFrame, textFrame } from './frames.ts';
 import type { ProxyLimits } from './limits.ts';
 
-/** After one side has ended, or was told that it is over. */
+/** Maximum delay after one side has ended, or has got a close frame. */
 const closingMs = 2000;
 
 export interface TunnelOptions {
   readonly client: Duplex;
   readonly agent: Socket;
-  /** What either side has sent right behind its part of the handshake. */
+  /** Bytes that either side has sent right behind its part of the handshake. */
   readonly clientHead: Buffer;
   readonly agentHead: Buffer;
   /**
@@ -27,7 +27,7 @@ export interface TunnelOptions {
   readonly onClose: () => void;
 }
 
-/** A WebSocket after its handshake: bytes in both directions, as fast as the slower side takes them. Frames are only told apart to end well. */
+/** A WebSocket after its handshake: bytes in both directions, as fast as the slower side takes them. The ends of frames are found only to close in good order. */
 export class Tunnel {
   readonly #options: TunnelOptions;
   readonly #toAgent = new FrameFollower();
@@ -62,12 +62,12 @@ export class Tunnel {
     if (options.clientHead.length > 0) this.#pass(options.clientHead, client, agent, this.#toAgent, 'server');
   }
 
-  /** Whether nobody has shown a key yet: not at the handshake, nor in a first frame. */
+  /** Whether the client has shown no key yet: not at the handshake, nor in a first frame. */
   get isWaitingForKey(): boolean {
     return this.#first !== undefined;
   }
 
-  /** Ends it with a close frame to both, as soon as a frame may stand there. */
+  /** Ends the WebSocket with a close frame to both sides, as soon as a frame may be inserted. */
   close(code: CloseCode): void {
     if (this.#closing !== undefined) return;
     this.#closing = code;
@@ -100,7 +100,7 @@ export class Tunnel {
 
   #pass(chunk: Buffer, from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
     this.#activeMs = this.#options.clock.monotonic();
-    // What comes behind our close frame is nobody's any more.
+    // Bytes behind the gateway's close frame are dropped.
     if (to.writableEnded || to.destroyed) return;
     if (this.#closing !== undefined) {
       const rest = follower.read(chunk, true);

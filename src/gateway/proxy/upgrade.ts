@@ -10,7 +10,7 @@ import { Tunnel, type TunnelOptions } from './tunnel.ts';
 import type { Upstream } from './upstream.ts';
 
 const answerMs = 10_000;
-/** An agent that goes on with 1xx wants to keep the gateway busy. */
+/** Maximum informational answers: an agent that sends more wants to keep the gateway busy. */
 const maxInformational = 64;
 const tcpKeepAliveMs = 30_000;
 /** A connection for each WebSocket, which keeps it. */

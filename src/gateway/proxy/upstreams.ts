@@ -12,7 +12,7 @@ import { targetOf, type Target } from './target.ts';
 import { Upstream } from './upstream.ts';
 
 const sweepMs = 5000;
-/** How long requests under way may go on after their sandbox has stopped running. */
+/** Maximum duration of requests under way after their sandbox has stopped running. */
 const retiredMs = 5000;
 
 interface Entry {
@@ -24,7 +24,7 @@ interface Entry {
   seen: Sandbox;
 }
 
-/** Of all requests and WebSockets: the part that one owner's sandboxes may take. */
+/** The part of all requests and WebSockets that one owner's sandboxes may take. */
 const ownersShare = 1 / 4;
 /** The part that is for those who have not shown a key: they can be anybody, and take nothing of what is for owners. */
 const keylessShare = 1 / 8;
@@ -97,7 +97,7 @@ export class Upstreams {
 
   /**
    * Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more. Those
-   * without a key have room of their own, so that nobody needs but a URL to keep owners out.
+   * without a key have room of their own, so that a URL alone is not enough to keep owners out.
    */
   begin(upstream: Upstream, { isKeyless }: { readonly isKeyless: boolean }): () => void {
     const { owner, identity } = upstream;
@@ -112,7 +112,7 @@ export class Upstreams {
     };
   }
 
-  /** For a shutdown: tells every WebSocket. New ones are told at once. */
+  /** Closes every WebSocket for a shutdown, and each new one at once. */
   drain(): void {
     this.#closed = true;
     for (const { upstream } of this.#entries.values()) for (const tunnel of upstream.tunnels) tunnel.close(CloseCode.serviceRestart);
@@ -160,7 +160,7 @@ export class Upstreams {
     this.#retired.set(upstream, timer);
   }
 
-  /** Nothing is said when a master key changes, nor when a WebSocket has been silent for long: this looks. */
+  /** Finds changes that no event reports: another master key, and WebSockets that have been silent for long. */
   #keepSweeping(): void {
     if (this.#sweep !== undefined || this.#closed) return;
     this.#sweep = this.#options.clock.after(sweepMs, () => {

@@ -22,7 +22,7 @@ export const isWebSocketRequest = ({ headers }: IncomingMessage): boolean => hea
 /** Throws `malformed-request` for what no WebSocket client would send. */
 export function readHandshake({ method, httpVersion, headers }: IncomingMessage): Handshake {
   if (method !== 'GET' || httpVersion !== '1.1') throw refuse('A WebSocket begins with a GET of HTTP/1.1.');
-  // What follows the head would be a body for one and frames for another.
+  // Bytes behind the head would be a body for one reader and frames for another.
   if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined)
     throw refuse('A WebSocket handshake has no body.');
   if (headers['sec-websocket-version'] !== '13') throw refuse('The WebSocket version has to be 13.');
@@ -35,7 +35,7 @@ export function readHandshake({ method, httpVersion, headers }: IncomingMessage)
   return { key, protocol, extensions, origin: headers.origin };
 }
 
-/** What is added to the headers that go to the agent anyway. */
+/** The headers of the handshake, which are added to those that the agent gets anyway. */
 export const handshakeHeaders = ({ key, protocol, extensions }: Handshake): string[] => [
   ...['connection', 'Upgrade', 'upgrade', 'websocket', 'sec-websocket-version', '13', 'sec-websocket-key', key],
   ...(protocol === undefined ? [] : ['sec-websocket-protocol', protocol]),

@@ -7,7 +7,7 @@ import { kindOf, type HandlerResult, type Route } from '../http/route.ts';
 import { sendJson, sendJsonText } from '../http/send-json.ts';
 import type { Services } from '../services.ts';
 
-/** Sends the result of the handler, and counts its bytes. A handler without a result has sent its response, or goes on sending it. */
+/** Sends the result of the handler, and counts its bytes. A handler without a result has sent its response, or is still sending it. */
 export const respond =
   ({ scheduler, slowReaders, rateLimits, proxies }: Services, route: Route): RequestHandler =>
   (request, response) => {

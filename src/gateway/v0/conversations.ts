@@ -34,7 +34,7 @@ function successorOf(legacy: LegacyStart): StartRequest {
   };
 }
 
-/** What this interface has always answered for a repository that is refused. */
+/** Responds with the status that this interface has always had for a refused repository. */
 function rethrow(error: unknown): never {
   if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
   throw new ProblemError(error.code, error.message, { status: 401, headers: { 'www-authenticate': 'Bearer' }, cause: error });

@@ -29,7 +29,7 @@ export async function freshlyPresentedConversation(services: Services, conversat
   return presentConversation(sourcesOf(services, conversation, sandbox), services.exposure, reader);
 }
 
-/** What its client has sent with the start. Throws a problem where the conversation does not exist any more. */
+/** The texts that its client has sent with the start. Throws a problem where the conversation does not exist any more. */
 export async function startTextsOf({ startTexts }: Services, conversation: CachedConversation): Promise<StartTexts> {
   const texts = await startTexts.of(conversation);
   if (texts === undefined) throw notFound('conversation');

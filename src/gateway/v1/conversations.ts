@@ -159,7 +159,7 @@ interface Update {
   readonly reservation: Reservation;
 }
 
-/** What is said of the tags depends on those that are there, so with tags it is said of what is stored, whatever a cache shows. */
+/** A patch of the tags depends on the present ones, so an update with tags is made on the stored version. */
 async function update(services: Services, conversation: CachedConversation, change: UpdateRequest): Promise<Update> {
   if (change.tags === undefined) return store(services, conversation, change);
   const { namespace, name } = conversation.metadata;
@@ -193,7 +193,7 @@ async function store(
   }
 }
 
-/** What an update may change. */
+/** The fields that an update may change. */
 const changeable = ({ title, public: isPublic, tags }: UpdateRequest) => compact({ title, public: isPublic, tags });
 const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 

@@ -21,7 +21,7 @@ import { conversationParams, eventFilters, eventSearch, type EventFilters } from
 
 const base = '/api/v1/conversation/{id}/events';
 const tag = 'events';
-/** Of one page. */
+/** Maximum bytes of one page. */
 const maxBytes = 32 * 1024 * 1024;
 
 const eventProblems = ['not-found', 'wrong-state', 'share-exceeded', 'agent-busy', 'agent-silent', 'agent-timeout'] as const;
@@ -40,7 +40,7 @@ interface Agent extends ReadAgent {
   readonly id: string;
 }
 
-/** What an agent has stored of a conversation, passed on while it runs. */
+/** The events that an agent has stored of a conversation, forwarded while the agent runs. */
 export function eventRoutes(services: Services): readonly Route[] {
   const { events, agentReads } = services;
 
@@ -112,7 +112,7 @@ export function eventRoutes(services: Services): readonly Route[] {
 
 const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery => compact({ kind: kind__eq ?? kind, ...filters });
 
-/** Of whom to ask. The address is that of the sandbox's pod as its resource has it, never anything of the request. */
+/** The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource, never a part of the request. */
 async function agentOf({ lookup, keys }: Services, owner: string, requested: string): Promise<Agent> {
   const conversation = await lookup.conversation(owner, requested);
   if (conversation === undefined) throw notFound('conversation');

@@ -6,7 +6,7 @@ import { chosenIdAnnotation } from '../presenters/start-request.ts';
 
 /** For so long the same key means the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
-/** Names of one key that are looked for in the cache, whatever has become of those before them. */
+/** Number of names of one key that are searched in the cache, also behind one that is gone. */
 const knownNames = 4;
 
 export const idempotencyHeaders = z.object({
@@ -48,7 +48,7 @@ export async function placeOf(
   // A client may have chosen a name that an earlier version would have derived; what is chosen says nothing about the key.
   const isFresh = ({ metadata }: CachedConversation) =>
     clock.now() - Date.parse(metadata.creationTimestamp) < windowMs && metadata.annotations?.[chosenIdAnnotation] === undefined;
-  // Of more than one start with this key an earlier one may have been deleted since.
+  // An earlier one of several starts with this key may have been deleted since.
   for (let turn = 0; turn < knownNames; turn++) {
     for (const name of namesOf(keys, owner, key, turn)) {
       const cached = lookup.cachedConversation(name);

@@ -18,7 +18,7 @@ import { endLegacySessionKeys } from './rotate-key.ts';
 const base = '/api/keys';
 const tag = 'account';
 const order = 'keys';
-/** Of one owner. A list of them needs no pages then. */
+/** Maximum keys of one owner, so that a list of them needs no pages. */
 const maxKeys = 100;
 /** Instead of an owner's name: every owner. No owner has this name. */
 const everyOwner = '*';

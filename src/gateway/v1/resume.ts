@@ -36,7 +36,7 @@ export async function requestResume({ client, clock, feeds }: Services, namespac
 
 const maxAttempts = 5;
 
-/** The same, and that a run which its pause has cut goes on. Said of one generation, so it is written on the version that was read. */
+/** Requests a resume, and that a run which the pause has interrupted continues. The request names a generation, so it is written on the version that was read. */
 export async function requestRun({ client, clock, feeds }: Services, namespace: string, name: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { metadata, spec } = await client.get(sandboxes, namespace, name);

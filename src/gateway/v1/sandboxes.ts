@@ -175,7 +175,7 @@ async function startSandbox(services: Services, owner: string, specId: string | 
   try {
     sandbox = await client.create(sandboxes, object).catch(async (error: unknown) => {
       if (!(error instanceof TransportError)) throw error;
-      // It may have been stored all the same, and its name is ours alone.
+      // The sandbox may be stored all the same, and no other request has its name.
       const present = await lookup.sandbox(owner, name);
       if (present === undefined) throw unavailable(undefined, error);
       return present;

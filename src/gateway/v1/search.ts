@@ -16,14 +16,14 @@ const keys: Readonly<Record<string, (conversation: CachedConversation) => string
 
 type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
-/** An order remembers where each conversation stands, and how all of an owner's follow each other, until they change. */
+/** An order remembers the position of each conversation, and the sorted conversations of an owner, until they change. */
 function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
   const positions = new Derived((conversation: CachedConversation) => ({ key: keyOf(conversation), id: conversationIdOf(conversation) }));
   return new Derived((all) => sortedBy(all, (conversation) => positions.of(conversation)));
 }
 
 interface Search {
-  /** Of which search a page is one: a cursor of another one is refused. */
+  /** The search that a page belongs to: a cursor of another one is refused. */
   readonly of: 'conversations' | 'start-tasks';
   /** Absent: all of them. */
   readonly matches?: ((conversation: CachedConversation) => boolean) | undefined;

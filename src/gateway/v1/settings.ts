@@ -22,7 +22,7 @@ const noDeviceLogin = [
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 
-/** What the official command line and web UI ask a service for before and around everything else. */
+/** Endpoints that the official command line and web UI call before everything else. */
 export const settingsRoutes = (services: Services): readonly Route[] => {
   const settings = (): z.output<typeof settingsSchema> => {
     const template = services.lookup.templates().find(({ metadata }) => metadata.name === services.templateName);

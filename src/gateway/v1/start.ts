@@ -21,13 +21,13 @@ import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, requestResume } from './resume.ts';
 import { messageOf, type StartRequest } from './schemas.ts';
 
-/** SHA-256 of the request that made a conversation: tells whether the same start is asked for again. */
+/** SHA-256 of the request that made a conversation, by which a repetition of the same start is recognized. */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
 /** Independent of the order of the fields and of unknown ones, since the schema has put them in its own. */
 const textOf = ({ conversation_id: _id, ...request }: StartRequest): Buffer => Buffer.from(JSON.stringify(request));
 
-/** What `startConversation` throws beside what any write may. */
+/** Problems of `startConversation` beside those of any write. */
 export const startProblems = [
   'repository-access-denied',
   'not-found',
@@ -39,7 +39,7 @@ export const startProblems = [
   ...capProblems,
 ] as const satisfies readonly ProblemCode[];
 
-/** The names that a request's ids stand for, once it is known that the owner may use them. */
+/** The names behind a request's ids, which the owner may use. */
 interface References {
   readonly templateName: string;
   readonly sandboxName: string | undefined;
@@ -137,7 +137,7 @@ async function refuseModel({ lookup }: Services, { llm_model: model }: StartRequ
   });
 }
 
-/** Throws 403 where a host says so. One that can't be asked stops nobody: then the start itself finds out. A missing branch is its matter too. */
+/** Throws 403 where the git host denies access. Without an answer of the host, the start itself reports that, as it does for a missing branch. */
 async function refuseWithoutAccess({ git }: Services, owner: string, request: StartRequest): Promise<void> {
   const { selected_repository: repository, git_provider: provider } = request;
   if (repository === undefined || (await git.access({ owner, provider, repository })) !== 'denied') return;

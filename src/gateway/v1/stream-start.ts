@@ -7,7 +7,7 @@ import type { Principal } from '../auth/authenticate.ts';
 import type { StartTexts } from '../presenters/start-request.ts';
 import { startTaskAt, transitionsOf, type StartTask } from '../presenters/start-task.ts';
 
-/** Shorter than the idle time after which common proxies cut a connection. */
+/** Delay between two bytes: less than the idle time after which common proxies close a connection. */
 const whiteSpaceMs = 15_000;
 /** Delay before the texts of an element are read again. */
 const rereadMs = 1_000;
@@ -96,7 +96,7 @@ export function streamStart(
   response.once('close', () => end(''));
   const access = exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName));
   write(startTaskAt(conversation, texts, { status: 'WORKING', time: conversation.metadata.creationTimestamp }, access));
-  // Nothing is awaited between this look and the listening above: no state falls between them.
+  // Nothing is awaited between this read and the listening above, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
   // Last, since a shutdown that has begun ends it at once: the client learns which start it is all the same.
