@@ -1,7 +1,7 @@
 import { readGatewayConfig } from '../config/cluster.ts';
-import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
-import { HintSender } from '../gateway/agent-side/hint-sender.ts';
-import { webhooks } from '../gateway/agent-side/webhooks.ts';
+import { createCallbackServer } from '../gateway/callback-server/callback-server.ts';
+import { HintSender } from '../gateway/callback-server/hint-sender.ts';
+import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches } from '../gateway/lookup/cache.ts';
 import { loadConnection } from '@conversation-operator/kube/kubeconfig';
@@ -62,12 +62,12 @@ export async function gateway(version: string): Promise<void> {
   await hints.open();
   let agentSidePort: number | undefined;
   if (config.AGENT_SIDE_PORT !== undefined) {
-    const parts = [
+    const handlers = [
       clonePart(config, { credentials, keys, caches }, runtime, stack),
       webhooks({ keys, tell: (hint, owner) => hints.tell(hint, owner), clock: runtime.clock, metrics: runtime.metrics }),
     ];
-    const agentSide = createAgentSide({
-      ...{ parts, sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },
+    const agentSide = createCallbackServer({
+      ...{ handlers, sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },
       // More than a sandbox that works needs, and few enough that one alone can't take them all.
       maxConnectionsPerAddress: 128,
     });

@@ -6,8 +6,8 @@ import { createCaches, reflectorsOf } from '../controllers/caches.ts';
 import { Operator } from '../controllers/operator.ts';
 import { issueKey } from '../gateway/auth/issue-key.ts';
 import { hashKey } from '../gateway/auth/key.ts';
-import { createAgentSide } from '../gateway/agent-side/agent-side.ts';
-import { webhooks } from '../gateway/agent-side/webhooks.ts';
+import { createCallbackServer } from '../gateway/callback-server/callback-server.ts';
+import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway, type GatewayOptions } from '../gateway/gateway.ts';
 import { gatewayIndexers } from '../gateway/lookup/cache.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
@@ -137,8 +137,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   // Both are one process, and the operator comes later: until then there is nothing to hint at.
   let tell: (hint: AgentHint) => void = () => undefined;
   const hooks = webhooks({ keys, tell: (hint) => tell(hint), clock: runtime.clock, metrics });
-  const parts = [clones, hooks];
-  const agentSide = createAgentSide({ parts, sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
+  const handlers = [clones, hooks];
+  const agentSide = createCallbackServer({ handlers, sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
   const agentSideUrl = `http://${loopback}:${(await agentSide.listen()).port}`;
 

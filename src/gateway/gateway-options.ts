@@ -3,15 +3,15 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../observability/metrics.ts';
-import type { ClientTimeouts } from './app/client-timeouts.ts';
-import type { CorsOrigins } from './app/cors.ts';
-import type { StreamLimits } from './app/open-streams.ts';
+import type { ClientTimeouts } from './http/client-timeouts.ts';
+import type { CorsOrigins } from './http/cors.ts';
+import type { StreamLimits } from './http/open-streams.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import type { GitDirectory } from './git/directory.ts';
 import type { GitHosts } from './git/typed-names.ts';
 import type { AgentReadLimits } from './limits/agent-reads.ts';
-import type { LoadOptions } from './limits/load-guard.ts';
+import type { LoadOptions } from './limits/load-shedder.ts';
 import type { RateLimitOptions } from './limits/rate-limits.ts';
 import type { ProxyLimits } from './proxy/limits.ts';
 import type { Memory } from './proxy/loopback-origins.ts';
@@ -32,7 +32,7 @@ export interface GatewayOptions {
   readonly sandboxUrlTemplate?: string;
   /** On one machine: a loopback address for each sandbox, remembered here. */
   readonly loopbackOrigins?: Memory;
-  /** What differs from the defaults. */
+  /** Values that differ from the defaults. */
   readonly proxyLimits?: Partial<ProxyLimits>;
   /** Reads of events from agents: what differs from the defaults. */
   readonly eventReads?: Partial<AgentReadLimits>;
@@ -54,11 +54,11 @@ export interface GatewayOptions {
   readonly maxConnectionsPerAddress?: number;
   /** How long clients are waited for: what differs from the defaults. */
   readonly timeouts?: Partial<ClientTimeouts>;
-  /** Whose X-Forwarded-For is believed: addresses and ranges, by default nobody's. */
+  /** Addresses and ranges of the proxies whose X-Forwarded-For is believed; by default none. */
   readonly trustedProxies?: readonly string[];
   /** Provider → base URL, the default one first; by default none. */
   readonly gitHosts?: GitHosts;
-  /** What sandboxes are made from where a request does not say; the template `default` by default. */
+  /** Template of sandboxes where a request names none; `default` by default. */
   readonly defaultTemplateName?: string;
   /** Knows repositories and branches; by default whatever is typed is taken to exist. Closed by the caller. */
   readonly gitDirectory?: GitDirectory;

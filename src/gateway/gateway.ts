@@ -1,304 +1,87 @@
-import { randomBytes } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
-import express from 'express';
-import { AgentEvents } from '../agent/events.ts';
+import type { Server } from 'node:http';
 import { sleep } from '@conversation-operator/kube/clock';
-import { defaultTimeouts, limitRequestTime } from './app/client-timeouts.ts';
-import { CurrentOwner } from './app/current-owner.ts';
-import { cors } from './app/cors.ts';
-import { healthRoutes } from './app/health.ts';
-import { LastAnswers } from './app/last-answers.ts';
-import { OpenStreams } from './app/open-streams.ts';
-import { requestIdOf, requestScope } from './app/request-scope.ts';
-import type { Route } from './app/route.ts';
-import { addRoutes } from './app/router.ts';
-import { sendProblem, refuseConnection } from './app/send-problem.ts';
-import { closeServer, createHttpServer, listenOn } from './app/server.ts';
-import type { Services } from './app/services.ts';
-import { Authenticator } from './auth/authenticate.ts';
-import { Disclosures } from './auth/disclosures.ts';
-import { KeyRing } from './auth/key-ring.ts';
-import { KeyUse } from './auth/key-use.ts';
-import { ObjectFeed } from './lookup/object-feed.ts';
-import { StorageCaps } from './lookup/storage-caps.ts';
-import { StoredTotals } from './lookup/stored-totals.ts';
-import { Records } from './lookup/records.ts';
-import { StartTextReader } from './lookup/start-texts.ts';
-import { typedNames } from './git/typed-names.ts';
-import { conversations } from '../resources/conversation.ts';
-import { defaultTemplateName } from '../resources/sandbox-template.ts';
-import { AddressConnections } from './limits/address-connections.ts';
-import { AgentReads } from './limits/agent-reads.ts';
-import { clientAddressBehind } from './limits/client-address.ts';
-import { FairClient } from './limits/fair-client.ts';
-import { LoadGuard } from './limits/load-guard.ts';
-import { OwnerConnections } from './limits/owner-connections.ts';
-import { RateLimits } from './limits/rate-limits.ts';
-import { bodyShares } from './limits/body-shares.ts';
-import { Turns } from './limits/turns.ts';
-import { WaitingAnswers } from './limits/waiting-answers.ts';
-import { openApiRoutes } from './openapi/route.ts';
-import { conversationPage } from './pages/conversation.ts';
-import { AgentAccess } from './proxy/agent-access.ts';
-import { isWebSocketRequest } from './proxy/handshake.ts';
-import { legacyRoutes } from './v0/conversations.ts';
-import { legacyInterface } from './v0/deprecation.ts';
-import { absentRoutes } from './v1/absent.ts';
-import { accountRoutes } from './v1/account.ts';
-import { conversationRoutes } from './v1/conversations.ts';
-import { eventRoutes } from './v1/events.ts';
-import { gitRoutes } from './v1/git.ts';
-import { keyRoutes } from './v1/keys.ts';
-import { quotaRoutes } from './v1/quota.ts';
-import { RecordTexts } from './v1/record-texts.ts';
-import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
-import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
-import { sandboxRoutes } from './v1/sandboxes.ts';
-import { ConversationSearch } from './v1/search.ts';
-import { settingsRoutes } from './v1/settings.ts';
-import { startTaskRoutes } from './v1/start-tasks.ts';
-import { TaskTexts } from './v1/task-texts.ts';
 import type { GatewayOptions } from './gateway-options.ts';
+import type { Route } from './http/route.ts';
+import { closeServer, createHttpServer, listenOn } from './http/server.ts';
+import { isWebSocketRequest } from './proxy/websocket-handshake.ts';
+import { createApp, requestStages, upgradeStages } from './request-stages.ts';
+import { routesOf } from './routes.ts';
+import { createServices } from './services.ts';
 
 export type { GatewayOptions };
 
 export interface Gateway {
-  /** Rejects with a message for people when it can't. */
+  /** Rejects with a message for people when the gateway can not listen. */
   listen(): Promise<{ readonly port: number }>;
-  /** In good order: /ready says no, streams are closed properly, requests under way end. */
+  /** Shuts down in order: /ready says no, streams are closed properly, requests under way end. */
   close(): Promise<void>;
-  /** Every endpoint, as the OpenAPI document is made of them. */
+  /** Every endpoint, as the OpenAPI document shows it. */
   readonly routes: readonly Route[];
 }
 
-/** Between the end of streams and the end of listening. */
+/** Delay between the end of streams and the end of listening. */
 const lastCallMs = 500;
 
-/** What is refused before anything else is spent on it when there is too much to do. Preflights and pages are not, nor what looks at health. */
-const needsKey = ({ method, url }: IncomingMessage): boolean => method !== 'OPTIONS' && url?.startsWith('/api/') === true;
-
-/** The REST service. It holds no state: each request becomes reads of cached resources and writes of resources. */
+/**
+ * The REST service. The gateway holds no state: each request becomes reads of cached resources and writes of resources.
+ * `request-stages.ts` lists the stages of a request.
+ */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { namespace, caches, clock, metrics, version, random = randomBytes, drainMs = 0, graceMs = 5000 } = options;
-  const logger = options.logger.child({ component: 'gateway' });
+  const { clock, metrics, version, drainMs = 0, graceMs = 5000 } = options;
   let port = options.port;
-  const publicUrl = () => (options.publicUrl ?? `http://${options.host}:${port}`).replace(/\/+$/, '');
   let closing: Promise<void> | undefined;
-  const isSynced = () => Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced);
-  const feeds = {
-    conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),
-    sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
-    apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
-  };
-  const { gitHosts = {} } = options;
-  const git = options.gitDirectory ?? typedNames(gitHosts);
-  const streams = new OpenStreams(options.streams);
-  const waiting = new WaitingAnswers();
-  const turns = new Turns({ clock });
-  const lastAnswers = new LastAnswers();
-  const clientAddress = clientAddressBehind(options.trustedProxies ?? []);
-  const events = new AgentEvents();
-  const ownerConnections = new OwnerConnections({
-    max: options.maxConnections ?? 0,
-    trustedProxies: options.trustedProxies ?? [],
-    clientAddress,
+  const services = createServices(options, { port: () => port, accept: (socket) => void server.emit('connection', socket) });
+  const { agents, streams, ring, totals, feeds, keyUse, loadShedder, addressConnections } = services;
+  const beganMs = clock.monotonic();
+  const routes = routesOf(services, {
+    isReady: () => closing === undefined && services.isSynced(),
+    uptimeSeconds: () => (clock.monotonic() - beganMs) / 1000,
+    version,
   });
-  const limits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
-  const totals = new StoredTotals({ caches, namespace, clock });
-  const currentOwner = new CurrentOwner();
-  const client = new FairClient({
-    client: options.client,
-    owner: () => currentOwner.name,
-    onCall: (owner, { isWrite, plural, name, textLength = 0 }) => {
-      const bytes = plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : textLength;
-      // What is created has come in a body, which counts already.
-      if (!isWrite) limits.read(owner, bytes);
-      else if (name !== undefined) limits.written(owner, bytes);
-      return bytes;
-    },
-    turns,
-    clock,
-  });
-  const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
-  const agents = new AgentAccess({
-    sandboxes: caches.sandboxes,
-    feed: feeds.sandboxes,
-    namespace,
-    keys: options.keys,
-    ring,
-    publicUrl,
-    port: () => port,
-    accept: (socket) => void server.emit('connection', socket),
-    urlTemplate: options.sandboxUrlTemplate,
-    loopbackOrigins: options.loopbackOrigins,
-    limits: options.proxyLimits,
-    connections: ownerConnections,
-    waiting,
-    turns,
-    clientAddress,
-    failedKey: (address) => limits.failedKey(address),
-    clock,
-    logger,
-    metrics,
-  });
-  const records = new Records({ client, namespace, caches });
-  const services: Services = {
-    client,
-    namespace,
-    clock,
-    random,
-    records,
-    caps: new StorageCaps({ records, totals }),
-    // Not the fair client: it bounds its reads by owner itself, also those of streams, which no request is behind.
-    startTexts: new StartTextReader({ client: options.client, clock }),
-    feeds,
-    exposure: agents.exposure,
-    streams,
-    waiting,
-    keys: options.keys,
-    ring,
-    maxKeyLifetimeMs: options.maxKeyLifetimeMs,
-    publicUrl,
-    events,
-    agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
-    git,
-    templateName: options.defaultTemplateName ?? defaultTemplateName,
-  };
-  const texts = new RecordTexts(services);
-  const search = new ConversationSearch();
-  const began = clock.monotonic();
-  const documented = [
-    ...conversationRoutes(services, texts, search),
-    ...startTaskRoutes(services, new TaskTexts(services), search),
-    ...eventRoutes(services),
-    ...sandboxRoutes(services),
-    ...sandboxSettingsRoutes(services),
-    ...sandboxSpecRoutes(services),
-    ...accountRoutes,
-    ...keyRoutes(services),
-    ...quotaRoutes(services),
-    ...absentRoutes,
-    ...settingsRoutes(services, gitHosts),
-    ...gitRoutes({ hosts: gitHosts, directory: git }),
-    ...legacyRoutes(services, search),
-    conversationPage(),
-    ...healthRoutes({
-      isReady: () => closing === undefined && isSynced(),
-      uptimeSeconds: () => (clock.monotonic() - began) / 1000,
-      version,
-    }),
-  ];
-  const routes = [...documented, ...openApiRoutes(documented, { version, publicUrl })];
-
-  const app = express();
-  app.disable('x-powered-by').disable('etag').set('query parser', false);
-  const audit = options.audit ?? logger;
-  app.use(requestScope({ logger, audit, metrics, clock, clientAddress }));
-  const allowOrigins = cors(options.corsOrigins ?? []);
-  app.use((request, response, next) => {
-    if (allowOrigins(request, response)) response.locals.pattern = 'preflight';
-    else next();
-  });
-  app.use('/api/conversations', legacyInterface({ enabled: options.legacyApi, publicUrl }));
-  const load = new LoadGuard({ load: options.load ?? {}, clock, metrics });
-  const authenticator = new Authenticator({ ring });
-  const keyUse = new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger });
-  addRoutes(app, {
-    routes,
-    authenticator,
-    keyUse,
-    disclosures: new Disclosures({ audit, clock, clientAddress }),
-    isSynced,
-    limits,
-    connections: ownerConnections,
-    load,
-    bodies: bodyShares(clock),
-    turns,
-    currentOwner,
-    waiting,
-    clock,
-    clientAddress,
-    logger,
-    opensSession: agents.opensSession,
-  });
-  const { requestMs } = { ...defaultTimeouts, ...options.timeouts };
-  const connections = new AddressConnections({
-    max: options.maxConnectionsPerAddress ?? 0,
-    trustedProxies: options.trustedProxies ?? [],
-    clientAddress,
-    metrics,
-    logger,
-  });
-  const server = createHttpServer(
+  const stages = requestStages(services, createApp(services, { routes, legacyApi: options.legacyApi }));
+  const stagesOfUpgrade = upgradeStages(services);
+  const server: Server = createHttpServer(
     {
-      request: (request, response) => {
-        lastAnswers.add(response);
-        const refusal = connections.refusal(request, response);
-        if (refusal !== undefined) {
-          sendProblem(response, refusal, requestIdOf(request.headers['x-request-id']));
-          return;
-        }
-        const address = agents.find(request);
-        if (address === undefined) {
-          const overload = needsKey(request) ? load.refusal(request.method === 'GET' ? 'reads' : 'writes') : undefined;
-          if (overload !== undefined) {
-            // By then a small body has been read, and the connection may stay.
-            queueMicrotask(() => {
-              if (!allowOrigins(request, response)) sendProblem(response, overload, requestIdOf(request.headers['x-request-id']));
-            });
-            return;
-          }
-          limitRequestTime(request, response, clock, requestMs);
-          app(request, response);
-        } else if (!allowOrigins(request, response)) {
-          agents.handle(request, response, address);
-        }
-      },
+      request: (request, response) => void stages.some((stage) => stage(request, response)),
       wantsUpgrade: (request) => isWebSocketRequest(request) && agents.find(request) !== undefined,
-      upgrade: (request, socket, head) => {
-        const refusal = connections.refusal(request, socket);
-        if (refusal === undefined) agents.upgrade(request, socket, head);
-        else refuseConnection(socket, refusal, requestIdOf(request.headers['x-request-id']));
-      },
+      upgrade: (request, socket, head) => void stagesOfUpgrade.some((stage) => stage(request, socket, head)),
     },
     {
       onDrop: () => metrics.droppedConnections.inc(),
-      onConnection: (socket) => connections.admit(socket),
-      ...(options.timeouts === undefined ? {} : { timeouts: options.timeouts }),
+      onConnection: (socket) => addressConnections.admit(socket),
+      timeouts: services.timeouts,
       ...(options.maxConnections === undefined ? {} : { maxConnections: options.maxConnections }),
     },
   );
   streams.add(() => agents.drain());
 
+  const followers = [totals, ...Object.values(feeds), ring];
+  const unfollow = () => {
+    for (const follower of followers) follower.close();
+  };
   const close = async () => {
-    lastAnswers.begin();
+    services.lastResponses.begin();
     if (server.listening) await sleep(clock, drainMs);
     streams.close();
-    // Whoever was streamed to has a connection that looks good for another request. It gets an answer, which says that it is not.
+    // A client of a stream takes its connection for a good one, and may send a request that gets the announcement as its response.
     if (server.listening) await sleep(clock, Math.min(drainMs, lastCallMs));
     await closeServer(server, clock, graceMs);
-    load.stop();
-    await Promise.all([agents.close(), events.close(), keyUse.stop()]);
-    totals.close();
-    ring.close();
-    for (const feed of Object.values(feeds)) feed.close();
+    loadShedder.stop();
+    await Promise.all([agents.close(), services.events.close(), keyUse.stop()]);
+    unfollow();
   };
   return {
     routes,
     listen: async () => {
-      totals.open();
-      for (const feed of Object.values(feeds)) feed.open();
-      ring.open();
+      for (const follower of followers) follower.open();
       try {
         ({ port } = await listenOn(server, options.host, options.port));
         await agents.open();
       } catch (error) {
-        totals.close();
-        ring.close();
-        for (const feed of Object.values(feeds)) feed.close();
+        unfollow();
         throw error;
       }
-      load.start();
+      loadShedder.start();
       keyUse.start();
       return { port };
     },

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { StartTask } from '../../src/gateway/views/start-task.ts';
+import type { StartTask } from '../../src/gateway/presenters/start-task.ts';
 import { eventually } from '../support/eventually.ts';
 import { GitServer } from '../support/git-server.ts';
 import { repositoryOf, type Tree } from '../support/git-tree.ts';

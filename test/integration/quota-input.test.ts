@@ -1,5 +1,5 @@
 import { conversationQuotas, type ConversationQuota } from '../../src/resources/conversation-quota.ts';
-import { quotaSchema } from '../../src/gateway/views/quota.ts';
+import { quotaSchema } from '../../src/gateway/presenters/quota.ts';
 import { eventually } from '../support/eventually.ts';
 import { Installation } from '../support/installation.ts';
 import { kubectl } from '../support/kubectl.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { conversationSchema } from '../../src/gateway/views/conversation.ts';
-import { startTaskSchema, type StartTask } from '../../src/gateway/views/start-task.ts';
+import { conversationSchema } from '../../src/gateway/presenters/conversation.ts';
+import { startTaskSchema, type StartTask } from '../../src/gateway/presenters/start-task.ts';
 import { eventually } from './eventually.ts';
 
 export type ConversationRecord = z.output<typeof conversationSchema>;

@@ -4,7 +4,7 @@ import type { KeyChain } from './key-chain.ts';
 import type { KeyRing } from './key-ring.ts';
 import { equalHashes, hashKey, isWellFormedKey } from './key.ts';
 
-/** Who makes a request. */
+/** The key that makes a request, and its owner. */
 export interface Principal {
   readonly owner: string;
   readonly role: 'user' | 'admin';
@@ -15,7 +15,7 @@ export interface Principal {
   readonly keyDescription: string | undefined;
 }
 
-/** One answer for every kind of bad key, so that it tells nothing about which keys exist. */
+/** The same problem for every kind of bad key, so that it discloses nothing about which keys exist. */
 const unauthorized = () =>
   new ProblemError('unauthorized', 'The API key is missing or not valid.', { headers: { 'www-authenticate': 'Bearer' } });
 
@@ -28,36 +28,21 @@ function keysOf(headers: IncomingHttpHeaders): string[] {
   return [token, typeof sessionKey === 'string' ? sessionKey : undefined].filter((key) => key !== undefined);
 }
 
-export class Authenticator {
-  readonly #ring: KeyRing;
-
-  constructor({ ring }: { readonly ring: KeyRing }) {
-    this.#ring = ring;
+/** The principal of the first valid key. Throws `unauthorized`. Reads the cache alone, which must be synced. */
+export function authenticate(ring: KeyRing, headers: IncomingHttpHeaders): Principal {
+  for (const key of keysOf(headers)) {
+    const principal = principalOf(ring, key);
+    if (principal !== undefined) return principal;
   }
+  throw unauthorized();
+}
 
-  /** Throws `unauthorized`. Answers from the cache alone: it must be synced. */
-  authenticate(headers: IncomingHttpHeaders): Principal {
-    for (const key of keysOf(headers)) {
-      const principal = this.#principalOf(key);
-      if (principal !== undefined) return principal;
-    }
-    throw unauthorized();
-  }
-
-  #principalOf(key: string): Principal | undefined {
-    if (!isWellFormedKey(key)) return undefined;
-    const hash = hashKey(key);
-    const found = this.#ring.byHash(hash, ({ spec }) => equalHashes(spec.sha256, hash));
-    if (found === undefined) return undefined;
-    const { metadata, spec } = found.key;
-    const { chain } = found;
-    return {
-      owner: spec.owner,
-      role: chain.role,
-      keyName: metadata.name,
-      keyUid: metadata.uid,
-      chain,
-      keyDescription: spec.description,
-    };
-  }
+function principalOf(ring: KeyRing, key: string): Principal | undefined {
+  if (!isWellFormedKey(key)) return undefined;
+  const hash = hashKey(key);
+  const found = ring.byHash(hash, ({ spec }) => equalHashes(spec.sha256, hash));
+  if (found === undefined) return undefined;
+  const { metadata, spec } = found.key;
+  const { chain } = found;
+  return { owner: spec.owner, role: chain.role, keyName: metadata.name, keyUid: metadata.uid, chain, keyDescription: spec.description };
 }

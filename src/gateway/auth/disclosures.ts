@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Response } from 'express';
+import { LRUCache } from 'lru-cache';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { sessionKeyGenerationOf, type Sandbox } from '../../resources/sandbox.ts';
@@ -7,18 +8,12 @@ import type { ClientAddress } from '../limits/client-address.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import type { Principal } from './authenticate.ts';
 
-/** Between two lines about the same API key and session key. */
+/** Delay between two lines about the same API key and session key. */
 const repeatMs = 60 * 60 * 1000;
-/** Maximum number of pairs of an API key and a sandbox that are remembered, some 150 bytes each. Beyond that all are recorded anew. */
+/** Maximum number of pairs of an API key and a sandbox that are remembered; a pair beyond that is recorded anew. */
 const maxRemembered = 20_000;
 /** Maximum number of sandboxes that a line names; more are counted. */
 const maxNames = 100;
-
-interface Recorded {
-  /** Monotonic milliseconds. */
-  readonly atMs: number;
-  readonly generation: number | undefined;
-}
 
 export interface DisclosuresOptions {
   readonly audit: Logger;
@@ -33,22 +28,21 @@ export interface DisclosuresOptions {
  */
 export class Disclosures {
   readonly #options: DisclosuresOptions;
-  /** By uid of the API key and uid of the sandbox. */
-  readonly #recorded = new Map<string, Map<string, Recorded>>();
-  #size = 0;
+  /** Session key generations of the last hour, by uid of the API key and of the sandbox. */
+  readonly #recorded: LRUCache<string, { readonly generation: number | undefined }>;
 
   constructor(options: DisclosuresOptions) {
     this.#options = options;
+    this.#recorded = new LRUCache({ max: maxRemembered, ttl: repeatMs, ttlResolution: 0, perf: { now: () => options.clock.monotonic() } });
   }
 
   /** The reader of one answer. */
   readerOf(principal: Principal, request: IncomingMessage, response: Response): Reader {
     let shown: string[] | undefined;
-    const nowMs = this.#options.clock.monotonic();
     return {
       keyUid: principal.keyUid,
       disclosed: (sandbox) => {
-        if (!this.#isNew(principal.keyUid, sandbox, nowMs)) return;
+        if (!this.#isNew(principal.keyUid, sandbox)) return;
         if (shown === undefined) {
           shown = [];
           this.#recordAtEnd(shown, principal, request, response);
@@ -59,18 +53,12 @@ export class Disclosures {
   }
 
   /** Whether no line of the last hour has this session key, and remembers that one has it now. */
-  #isNew(keyUid: string, sandbox: Sandbox, nowMs: number): boolean {
+  #isNew(keyUid: string, sandbox: Sandbox): boolean {
     const generation = sessionKeyGenerationOf(sandbox);
-    const { uid } = sandbox.metadata;
-    const last = this.#recorded.get(keyUid)?.get(uid);
-    if (last !== undefined && last.generation === generation && nowMs - last.atMs < repeatMs) return false;
-    if (last === undefined && this.#size >= maxRemembered) {
-      this.#recorded.clear();
-      this.#size = 0;
-    }
-    const ofKey = this.#recorded.get(keyUid) ?? new Map<string, Recorded>();
-    if (!ofKey.has(uid)) this.#size += 1;
-    this.#recorded.set(keyUid, ofKey.set(uid, { atMs: nowMs, generation }));
+    const key = `${keyUid}/${sandbox.metadata.uid}`;
+    const last = this.#recorded.get(key);
+    if (last !== undefined && last.generation === generation) return false;
+    this.#recorded.set(key, { generation });
     return true;
   }
 

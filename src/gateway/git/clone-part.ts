@@ -7,7 +7,7 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import type { AgentSideCall, AgentSidePart } from '../agent-side/part.ts';
+import type { CallbackRequest, CallbackHandler } from '../callback-server/handler.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { inNamespace, type Cache } from '../lookup/cache.ts';
 import { shareProblem } from '../limits/share-problem.ts';
@@ -73,7 +73,7 @@ const passedBack = ['content-encoding', 'content-type'] as const;
  * Private repositories for sandboxes, to read: what a host wants to see for it stays here. A ticket opens one repository to one sandbox,
  * and only while the operator prepares it there. 404 says that the sandbox does not need us for it.
  */
-export class ClonePart implements AgentSidePart {
+export class ClonePart implements CallbackHandler {
   readonly name = 'git';
   readonly #options: ClonePartOptions;
   readonly #limits: CloneLimits;
@@ -89,7 +89,7 @@ export class ClonePart implements AgentSidePart {
     });
   }
 
-  async handle(call: AgentSideCall): Promise<void> {
+  async handle(call: CallbackRequest): Promise<void> {
     const asked = askedIn(call);
     if (asked === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
     const { grant, service } = asked;
@@ -107,7 +107,7 @@ export class ClonePart implements AgentSidePart {
   }
 
   /** The sandbox, if the ticket is its own. An unknown one takes as long as a known one. */
-  #holder({ request, sandbox }: AgentSideCall, grant: CloneGrant): Sandbox | undefined {
+  #holder({ request, sandbox }: CallbackRequest, grant: CloneGrant): Sandbox | undefined {
     const { keys, clock } = this.#options;
     const ticket = /^Bearer (\S{1,256})$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
     const isGood = keys.acceptsCloneTicket(sandbox?.metadata.uid ?? 'nobody', grant, ticket, clock.now());
@@ -131,7 +131,7 @@ export class ClonePart implements AgentSidePart {
     }
   }
 
-  async #pass(call: AgentSideCall, sandbox: Sandbox, grant: CloneGrant, service: 'refs' | 'pack'): Promise<void> {
+  async #pass(call: CallbackRequest, sandbox: Sandbox, grant: CloneGrant, service: 'refs' | 'pack'): Promise<void> {
     const { host, clock, logger, metrics } = this.#options;
     const { idleMs, totalMs, maxBodyBytes } = this.#limits;
     const { request, response } = call;
@@ -169,7 +169,7 @@ function askedIn({
   request: { method },
   path,
   query,
-}: AgentSideCall): { readonly grant: CloneGrant; readonly service: Service } | undefined {
+}: CallbackRequest): { readonly grant: CloneGrant; readonly service: Service } | undefined {
   const [provider = '', ...rest] = path;
   const end = rest.findLastIndex((segment) => segment.endsWith('.git'));
   const repository = rest

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import { isTrusted, subscriberOf, type ClientAddress } from './client-address.ts';
+import { subscriberOf, type TrustedProxies } from './client-address.ts';
 
 interface Count {
   open: number;
@@ -12,54 +12,49 @@ interface Count {
 }
 
 export interface AddressConnectionsOptions {
-  /** Of one client address (of IPv6 its /64) at once; 0: no limit. */
+  /** Maximum of one client address (of IPv6 its /64) at once; 0: no limit. */
   readonly max: number;
-  /** Addresses and ranges of proxies whose connections carry the requests of many clients. */
-  readonly trustedProxies: readonly string[];
-  readonly clientAddress: ClientAddress;
+  readonly proxies: TrustedProxies;
   readonly metrics: Metrics;
   readonly logger: Logger;
 }
 
 /**
- * How much of the service one client address may hold. Of a client that comes directly its connections count; of one behind a trusted
- * proxy its requests and WebSockets under way, since the connections are the proxy's and carry those of others too.
+ * Limits what one client address may hold of the service. Of a client that connects directly its connections count; of a client behind a
+ * trusted proxy its requests and WebSockets under way, since the connections are the proxy's and carry those of other clients too.
  */
 export class AddressConnections {
   readonly #options: AddressConnectionsOptions;
-  readonly #isProxy: (address: string) => boolean;
   readonly #counts = new Map<string, Count>();
 
   constructor(options: AddressConnectionsOptions) {
     this.#options = options;
-    this.#isProxy = isTrusted(options.trustedProxies);
   }
 
-  /** How many addresses have something open. */
+  /** Number of addresses with something open. */
   get size(): number {
     return this.#counts.size;
   }
 
-  /** For each connection as it comes: closes it where its address has too many. */
+  /** Counts a new connection, or closes it where its address has too many. */
   admit(socket: Socket): void {
-    if (this.#options.max === 0) return;
-    const address = this.#options.clientAddress({ headers: {}, socket });
-    if (this.#isProxy(address)) return;
-    const release = this.#enter(address);
+    const { max, proxies } = this.#options;
+    if (max === 0 || proxies.carries(socket)) return;
+    const release = this.#enter(proxies.clientAddress({ headers: {}, socket }));
     if (release === undefined) socket.destroy();
     else socket.once('close', release);
   }
 
   /**
-   * For each request: a problem where it comes through a trusted proxy, and its client has too many under way.
-   * @param carrier What closes when it is over.
+   * Counts a request that comes through a trusted proxy. Returns a problem instead where its client has too many under way.
+   * @param carrier The response or socket that closes when the request is over.
    */
   refusal(request: IncomingMessage, carrier: EventEmitter): ProblemError | undefined {
-    if (this.#options.max === 0) return undefined;
-    const address = this.#options.clientAddress(request);
-    const isOfProxy = this.#isProxy(this.#options.clientAddress({ headers: {}, socket: request.socket }));
-    // The proxy asks for itself, whether we are well.
-    if (!isOfProxy || this.#isProxy(address)) return undefined;
+    const { max, proxies } = this.#options;
+    if (max === 0 || !proxies.carries(request.socket)) return undefined;
+    const address = proxies.clientAddress(request);
+    // A health check of the proxy itself.
+    if (proxies.has(address)) return undefined;
     const release = this.#enter(address);
     if (release === undefined) {
       return new ProblemError('too-many-connections', 'Too many requests from your address are under way.', {

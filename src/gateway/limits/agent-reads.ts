@@ -4,7 +4,7 @@ import { ProblemError } from '../errors/problem-error.ts';
 import { agentTimeout } from '../proxy/agent-errors.ts';
 import { shareProblem } from './share-problem.ts';
 import { Shares } from '@conversation-operator/kube/shares';
-import { SilentAgents } from './silent-agents.ts';
+import { UnresponsiveAgents } from './unresponsive-agents.ts';
 
 export interface AgentReadLimits {
   /** Reads at once: of all owners, of one owner, and of one agent. */
@@ -29,7 +29,7 @@ export const defaultAgentReadLimits: AgentReadLimits = {
   firstByteMs: 10_000,
 };
 
-/** Whose agent is asked, and which. */
+/** The agent that a read is for, and its owner. */
 export interface ReadAgent {
   readonly owner: string;
   readonly sandbox: string;
@@ -42,14 +42,14 @@ export class AgentReads {
   readonly #clock: Clock;
   readonly #firstByteMs: number;
   readonly #shares: Shares;
-  readonly #silent: SilentAgents;
+  readonly #silent: UnresponsiveAgents;
 
   constructor({
     clock,
     limits,
   }: {
     readonly clock: Clock;
-    /** What differs from the defaults. */ readonly limits?: Partial<AgentReadLimits>;
+    /** Values that differ from the defaults. */ readonly limits?: Partial<AgentReadLimits>;
   }) {
     const { total, perOwner, perSandbox, maxWaitMs, maxWaiting, maxWaitingPerOwner, firstByteMs } = {
       ...defaultAgentReadLimits,
@@ -57,7 +57,7 @@ export class AgentReads {
     };
     this.#clock = clock;
     this.#firstByteMs = firstByteMs;
-    this.#silent = new SilentAgents({ clock });
+    this.#silent = new UnresponsiveAgents({ clock });
     this.#shares = new Shares({
       ...{ total, perOwner, perSandbox },
       refuse: (bound) => shareProblem(bound, 'event reads'),
@@ -89,7 +89,7 @@ export class AgentReads {
   async #inTime<T>(begin: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const late = new AbortController();
     const timer = this.#clock.after(this.#firstByteMs, () => late.abort(new Error('the agent has not begun its answer in time')));
-    // The answer goes on after its beginning, and may be given up then too.
+    // The rest of the answer may be given up as well.
     const giveUp = () => late.abort(signal.reason);
     signal.addEventListener('abort', giveUp, { once: true });
     try {

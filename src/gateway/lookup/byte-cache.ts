@@ -1,3 +1,5 @@
+import { LRUCache } from 'lru-cache';
+
 export interface ByteCacheOptions {
   /** Maximum bytes of everything that is kept. */
   readonly maxBytes: number;
@@ -8,69 +10,56 @@ export interface ByteCacheOptions {
 interface Entry<V> {
   readonly owner: string;
   readonly value: V;
-  readonly bytes: number;
 }
 
-/** Values bounded in bytes, in all and for each owner. Beyond a bound the value that was not used for longest goes. */
+/** Values bounded in bytes, in all and for each owner. Beyond a bound the value that was not used for longest is removed. */
 export class ByteCache<V> {
-  readonly #options: ByteCacheOptions;
-  // In order of use: a Map keeps the order of insertion.
-  readonly #entries = new Map<string, Entry<V>>();
-  readonly #owners = new Map<string, { readonly keys: Set<string>; bytes: number }>();
-  #bytes = 0;
+  readonly #maxOwnerBytes: number;
+  readonly #all: LRUCache<string, Entry<V>>;
+  /** The keys of each owner. A key is in both caches or in none. */
+  readonly #owners = new Map<string, LRUCache<string, true>>();
 
-  constructor(options: ByteCacheOptions) {
-    this.#options = options;
+  constructor({ maxBytes, maxOwnerBytes }: ByteCacheOptions) {
+    this.#maxOwnerBytes = maxOwnerBytes;
+    this.#all = new LRUCache({
+      maxSize: maxBytes,
+      disposeAfter: ({ owner }, key) => {
+        const own = this.#owners.get(owner);
+        own?.delete(key);
+        if (own?.size === 0) this.#owners.delete(owner);
+      },
+    });
   }
 
   get bytes(): number {
-    return this.#bytes;
+    return this.#all.calculatedSize;
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#all.size;
   }
 
   get(key: string): V | undefined {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, entry);
-    const keys = this.#owners.get(entry.owner)?.keys;
-    if (keys?.delete(key) === true) keys.add(key);
-    return entry.value;
+    const entry = this.#all.get(key);
+    if (entry !== undefined) this.#owners.get(entry.owner)?.get(key);
+    return entry?.value;
   }
 
-  /** A value that is larger than an owner's share is not kept. */
+  /** Keeps a value, unless it is larger than the share of an owner. */
   set(owner: string, key: string, value: V, bytes: number): void {
     this.delete(key);
-    const { maxBytes, maxOwnerBytes } = this.#options;
-    if (bytes > maxOwnerBytes) return;
-    const own = this.#owners.get(owner) ?? { keys: new Set<string>(), bytes: 0 };
+    if (bytes > this.#maxOwnerBytes) return;
+    const own = this.#owners.get(owner) ?? this.#newOwner();
     this.#owners.set(owner, own);
-    own.keys.add(key);
-    own.bytes += bytes;
-    this.#bytes += bytes;
-    this.#entries.set(key, { owner, value, bytes });
-    for (const oldest of own.keys) {
-      if (own.bytes <= maxOwnerBytes) break;
-      this.delete(oldest);
-    }
-    for (const oldest of this.#entries.keys()) {
-      if (this.#bytes <= maxBytes) break;
-      this.delete(oldest);
-    }
+    own.set(key, true, { size: bytes });
+    this.#all.set(key, { owner, value }, { size: bytes });
   }
 
   delete(key: string): void {
-    const entry = this.#entries.get(key);
-    if (entry === undefined) return;
-    this.#entries.delete(key);
-    this.#bytes -= entry.bytes;
-    const own = this.#owners.get(entry.owner);
-    if (own === undefined) return;
-    own.keys.delete(key);
-    own.bytes -= entry.bytes;
-    if (own.keys.size === 0) this.#owners.delete(entry.owner);
+    this.#all.delete(key);
+  }
+
+  #newOwner(): LRUCache<string, true> {
+    return new LRUCache({ maxSize: this.#maxOwnerBytes, disposeAfter: (_present, key) => this.#all.delete(key) });
   }
 }

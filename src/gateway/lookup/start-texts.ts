@@ -4,7 +4,7 @@ import { lacksStepsInCaches, type CachedConversation } from '../../resources/cac
 import { conversations, type Conversation } from '../../resources/conversation.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { Shares } from '@conversation-operator/kube/shares';
-import { startTextsOf, type StartTexts } from '../views/start-request.ts';
+import { startTextsOf, type StartTexts } from '../presenters/start-request.ts';
 import { ByteCache } from './byte-cache.ts';
 import { findStored } from './find-stored.ts';
 
@@ -15,7 +15,7 @@ export interface StartTextReaderOptions {
 
 const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
-/** What an entry takes beside its texts. */
+/** Bytes of an entry beside its texts. */
 const entryBytes = 512;
 /** Maximum reads at once: half of the connections to the API server, so that everything else has the others. */
 const reads = { total: 8, perOwner: 4 } as const;
@@ -27,7 +27,7 @@ const overloaded = () =>
     headers: { 'retry-after': '1' },
   });
 
-/** Of one version of the spec: the texts are immutable, but that is a rule of the CRD and not of the key. The steps come when they are over. */
+/** The key of one version of the spec: the CRD keeps the texts immutable, the key does not rely on it. The steps come when they are over. */
 const keyOf = ({ metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>, lacksSteps: boolean): string =>
   `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
 

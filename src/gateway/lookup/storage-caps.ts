@@ -3,7 +3,7 @@ import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError } from '../errors/problem-error.ts';
 import { Derived } from './derived.ts';
-import type { Records } from './records.ts';
+import type { ResourceLookup } from './resource-lookup.ts';
 import type { Reservation, StoredTotals, Totals } from './stored-totals.ts';
 
 /** A limit on what is stored, and how much of it is used. */
@@ -22,7 +22,7 @@ const codes: Readonly<Record<CapField, ProblemCode>> = {
   maxStoredBytes: 'stored-bytes-limit-exceeded',
   maxSandboxes: 'sandbox-limit-exceeded',
 };
-/** What one more start, or a message, may be refused with. */
+/** The problems that may refuse one more start, or a message. */
 export const capProblems = Object.values(codes);
 
 const units: Readonly<Record<CapField, string>> = {
@@ -31,20 +31,20 @@ const units: Readonly<Record<CapField, string>> = {
   maxSandboxes: 'sandboxes',
 };
 
-/** What the quotas of a namespace allow its owners to store. The operator refuses what comes in past every gateway. */
+/** The limits that the quotas of a namespace set on stored objects. The operator refuses objects that pass no gateway. */
 export class StorageCaps {
-  readonly #records: Pick<Records, 'quotas'>;
+  readonly #lookup: Pick<ResourceLookup, 'quotas'>;
   readonly #totals: StoredTotals;
   readonly #caps = new Derived((quotas: readonly ConversationQuota[]) => quotaCaps(quotas));
 
-  constructor({ records, totals }: { readonly records: Pick<Records, 'quotas'>; readonly totals: StoredTotals }) {
-    this.#records = records;
+  constructor({ lookup, totals }: { readonly lookup: Pick<ResourceLookup, 'quotas'>; readonly totals: StoredTotals }) {
+    this.#lookup = lookup;
     this.#totals = totals;
   }
 
   /** Every limit that holds for an owner. */
   of(owner: string): readonly CapUse[] {
-    const caps = this.#caps.of(this.#records.quotas());
+    const caps = this.#caps.of(this.#lookup.quotas());
     return capFields.flatMap((field) =>
       capsOf(caps, owner, field).map((cap) => ({
         ...cap,

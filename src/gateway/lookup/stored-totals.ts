@@ -95,7 +95,7 @@ export class StoredTotals {
     return this.#byOwner.get(owner) ?? none;
   }
 
-  /** Of all owners. */
+  /** The total of all owners. */
   get all(): Totals {
     return this.#all;
   }

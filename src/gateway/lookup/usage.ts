@@ -5,22 +5,22 @@ import { conversations as conversationKind, isStartOver, startStatusOf } from '.
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import type { Holdings, Records } from './records.ts';
+import type { Holdings, ResourceLookup } from './resource-lookup.ts';
 
 /** Starts that are to get a sandbox of their own and have none yet. */
-export function startsWithoutSandbox({ conversations }: Holdings, records: Pick<Records, 'sandboxNamed'>): number {
+export function startsWithoutSandbox({ conversations }: Holdings, lookup: Pick<ResourceLookup, 'sandboxNamed'>): number {
   return conversations.filter(
     (conversation) =>
       conversation.metadata.deletionTimestamp === undefined &&
       conversation.spec.sandboxName === undefined &&
       !isStartOver(startStatusOf(conversation)) &&
-      records.sandboxNamed(ownSandboxName(conversationIdOf(conversation))) === undefined,
+      lookup.sandboxNamed(ownSandboxName(conversationIdOf(conversation))) === undefined,
   ).length;
 }
 
 /** How many slots are in use, or will be by what is under way; those that are getting free don't count. */
-export const slotsInUse = (holdings: Holdings, records: Pick<Records, 'sandboxNamed'>): number =>
-  holdings.sandboxes.filter(usesSlot).length + startsWithoutSandbox(holdings, records);
+export const slotsInUse = (holdings: Holdings, lookup: Pick<ResourceLookup, 'sandboxNamed'>): number =>
+  holdings.sandboxes.filter(usesSlot).length + startsWithoutSandbox(holdings, lookup);
 
 /** For each sandbox the conversations that are in it, or that it was made for. */
 export function conversationsIn({ conversations, sandboxes }: Holdings): ReadonlyMap<string, readonly CachedConversation[]> {

@@ -10,20 +10,20 @@ import {
   startTaskList,
   startTaskPage,
   successSchema,
-} from '../v1/answers.ts';
+} from '../v1/response-schemas.ts';
 import { eventPage } from '../v1/events.ts';
 import { keyRequestSchema } from '../v1/keys.ts';
 import { resumeRequestSchema, sendMessageSchema, startRequestSchema, updateRequestSchema } from '../v1/schemas.ts';
 import { sentSchema } from '../v1/send-message.ts';
 import { legacyStartAnswer, legacyStartSchema } from '../v0/schemas.ts';
-import { apiKeySchema, issuedApiKeySchema } from '../views/api-key.ts';
-import { conversationSchema } from '../views/conversation.ts';
-import { quotaSchema } from '../views/quota.ts';
-import { sandboxSpecSchema } from '../views/sandbox-spec.ts';
-import { sandboxSchema } from '../views/sandbox.ts';
-import { startTaskSchema } from '../views/start-task.ts';
+import { apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
+import { conversationSchema } from '../presenters/conversation.ts';
+import { quotaSchema } from '../presenters/quota.ts';
+import { sandboxSpecSchema } from '../presenters/sandbox-spec.ts';
+import { sandboxSchema } from '../presenters/sandbox.ts';
+import { startTaskSchema } from '../presenters/start-task.ts';
 
-/** Names under which schemas stand in the document. Those of answers are written as they are sent, of requests as they are accepted. */
+/** Names of the schemas in the document. Schemas of responses are written as they are sent, of requests as they are accepted. */
 const answers = {
   Problem: problemSchema,
   Conversation: conversationSchema,

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Route } from '../app/route.ts';
+import type { Route } from '../http/route.ts';
 import { problems, type ProblemCode } from '../errors/catalogue.ts';
 import { problemSchema } from '../errors/problem-body.ts';
 import { componentSchemas, schemaOf, type JsonSchema } from './components.ts';
@@ -26,7 +26,7 @@ function parametersOf(schema: z.ZodType | undefined, where: 'path' | 'query' | '
   }));
 }
 
-/** What every endpoint may answer beside what it says itself. */
+/** Problems that every endpoint of a kind may respond with. */
 function commonProblems({ access, params, query, headers, body, deprecated, mediaType }: Route): readonly ProblemCode[] {
   const isChecked = mediaType === undefined && [params, query, headers, body].some((schema) => schema !== undefined);
   return [
@@ -46,7 +46,7 @@ interface ResponseObject {
 }
 
 function responsesOf(route: Route): Readonly<Record<string, ResponseObject>> {
-  const answers = Object.entries(route.answers).map(([status, schema]): [string, ResponseObject] => [
+  const answers = Object.entries(route.responses).map(([status, schema]): [string, ResponseObject] => [
     status,
     {
       description: Number(status) < 300 ? 'Success' : 'Not at the moment',

@@ -1,4 +1,4 @@
-import type { Route } from '../app/route.ts';
+import type { Route } from '../http/route.ts';
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
 const count = (description: string) => ({ description, required: true, schema: { type: 'integer', minimum: 0 } });

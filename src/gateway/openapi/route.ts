@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { openRoute, type Route } from '../app/route.ts';
+import { openRoute, type Route } from '../http/route.ts';
 import { docsPage } from '../pages/docs.ts';
 import { pageRoute } from '../pages/page.ts';
 import { openApiDocument, type OpenApiDocument } from './document.ts';
@@ -18,7 +18,7 @@ export function openApiRoutes(
       operationId: 'openapi',
       tag: 'health',
       summary: 'This document',
-      answers: { 200: z.record(z.string(), z.unknown()) },
+      responses: { 200: z.record(z.string(), z.unknown()) },
       handle: () => ({ json: document() }),
     }),
     pageRoute({

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Route } from '../app/route.ts';
+import type { Route } from '../http/route.ts';
 import { conversationScript } from './conversation-script.ts';
 import { pageRoute } from './page.ts';
 
@@ -14,8 +14,8 @@ const body = `
 `;
 
 /**
- * What clients print as the link to a conversation; the id may be a start task's. The page is the same for every id, so it tells
- * nobody which ones exist: it asks for a key, and what it shows it reads with that from the interface, like any client.
+ * The page behind the link that clients print for a conversation; the id may be a start task's. The page is the same for every id and
+ * discloses none: it asks for a key, and reads what it shows with that key from the interface, like any client.
  */
 export const conversationPage = (): Route =>
   pageRoute({

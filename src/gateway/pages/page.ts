@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import type { Route } from '../app/route.ts';
+import type { Route } from '../http/route.ts';
 
 export interface Page {
   readonly title: string;
@@ -80,7 +80,7 @@ export function pageRoute({ page, ...description }: PageRoute): Route {
     tag: 'pages',
     access: 'open',
     mediaType: 'text/html',
-    answers: { 200: z.string() },
+    responses: { 200: z.string() },
     handle: ({ response }) => {
       made ??= make();
       response.setHeader('content-type', 'text/html; charset=utf-8');

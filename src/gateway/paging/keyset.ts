@@ -1,16 +1,23 @@
-/** Where an item stands in an order: by key, then by id. Both are compared as strings. */
+import type { KubeObject } from '@conversation-operator/kube/object';
+
+/** The position of an item in an order: by key, then by id. Both are compared as strings. */
 export interface Position {
   readonly key: string;
   readonly id: string;
 }
 
+export interface Placed<T> {
+  readonly item: T;
+  readonly position: Position;
+}
+
 export interface PageRequest<T> {
-  readonly items: Iterable<T>;
-  readonly positionOf: (item: T) => Position;
   readonly descending: boolean;
   readonly limit: number;
-  /** The last position of the page before. It need not exist any more. */
+  /** The last position of the page before. No item need have this position any more. */
   readonly after?: Position | undefined;
+  /** Absent: every item. */
+  readonly matches?: ((item: T) => boolean) | undefined;
 }
 
 export interface Page<T> {
@@ -19,34 +26,42 @@ export interface Page<T> {
   readonly next: Position | undefined;
 }
 
-export const comparePositions = (left: Position, right: Position): number => {
+const comparePositions = (left: Position, right: Position): number => {
   if (left.key !== right.key) return left.key < right.key ? -1 : 1;
   if (left.id !== right.id) return left.id < right.id ? -1 : 1;
   return 0;
 };
 
-/**
- * The items that follow a position. One pass over all of them, keeping only as many as a page has: pages are cheap to get from an
- * unordered index, and what is inserted or deleted elsewhere moves nothing.
- */
-export function pageOf<T>({ items, positionOf, descending, limit, after }: PageRequest<T>): Page<T> {
-  const order = descending ? (left: Position, right: Position) => comparePositions(right, left) : comparePositions;
-  const kept: { item: T; position: Position }[] = [];
-  for (const item of items) {
-    const position = positionOf(item);
-    if (after !== undefined && order(position, after) <= 0) continue;
-    const last = kept.at(-1);
-    if (kept.length > limit && last !== undefined && order(position, last.position) >= 0) continue;
-    let [low, high] = [0, kept.length];
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      const other = kept[middle];
-      if (other !== undefined && order(other.position, position) <= 0) low = middle + 1;
-      else high = middle;
-    }
-    kept.splice(low, 0, { item, position });
-    if (kept.length > limit + 1) kept.pop();
+/** The position of an object in the order of creation. */
+export const creationOf = ({ metadata }: KubeObject): Position => ({ key: metadata.creationTimestamp, id: metadata.name });
+
+export const sortedBy = <T>(items: readonly T[], positionOf: (item: T) => Position): readonly Placed<T>[] =>
+  items.map((item) => ({ item, position: positionOf(item) })).sort((left, right) => comparePositions(left.position, right.position));
+
+/** Number of items before a position, and at the position as well where `including` says that. */
+function countBefore<T>(sorted: readonly Placed<T>[], position: Position, including: boolean): number {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const other = sorted[middle];
+    const order = other === undefined ? 1 : comparePositions(other.position, position);
+    if (order < 0 || (including && order === 0)) low = middle + 1;
+    else high = middle;
   }
-  const page = kept.slice(0, limit);
-  return { items: page.map(({ item }) => item), next: kept.length > limit ? page.at(-1)?.position : undefined };
+  return low;
+}
+
+/** The matching items that follow a position. Items that are inserted or deleted elsewhere move nothing. */
+export function pageOf<T>(sorted: readonly Placed<T>[], { descending, limit, after, matches = () => true }: PageRequest<T>): Page<T> {
+  const step = descending ? -1 : 1;
+  const beginning = descending ? sorted.length : 0;
+  const first = (after === undefined ? beginning : countBefore(sorted, after, !descending)) - (descending ? 1 : 0);
+  const found: Placed<T>[] = [];
+  for (let index = first; found.length <= limit; index += step) {
+    const placed = sorted[index];
+    if (placed === undefined) break;
+    if (matches(placed.item)) found.push(placed);
+  }
+  const page = found.slice(0, limit);
+  return { items: page.map(({ item }) => item), next: found.length > limit ? page.at(-1)?.position : undefined };
 }

@@ -14,45 +14,43 @@ export interface AddressOrigins extends Origins {
   match(socket: Socket): { readonly sandbox: string; readonly portName: PortName } | undefined;
 }
 
-/** How the URL looks that a client has used. */
+/** Form of the URL that a client has used. */
 export interface SeenUrl {
   readonly protocol: 'http' | 'https';
   readonly host: string;
   readonly prefix: string;
 }
 
+export interface AddressingOptions {
+  /** URL of the service, without a slash at the end. */
+  readonly publicUrl: () => string;
+  readonly template?: HostTemplate | undefined;
+  readonly addresses?: AddressOrigins | undefined;
+}
+
 /** Which URLs lead to sandboxes: one way in by path for all of them, and an origin of their own where that is set up. */
 export class Addressing {
-  readonly #publicUrl: () => string;
-  readonly #template: HostTemplate | undefined;
-  readonly #addresses: AddressOrigins | undefined;
+  readonly #options: AddressingOptions;
 
-  constructor(options: {
-    /** Without a slash at the end. */
-    readonly publicUrl: () => string;
-    readonly template?: HostTemplate | undefined;
-    readonly addresses?: AddressOrigins | undefined;
-  }) {
-    this.#publicUrl = options.publicUrl;
-    this.#template = options.template;
-    this.#addresses = options.addresses;
+  constructor(options: AddressingOptions) {
+    this.#options = options;
   }
 
   /** Where clients find a port: absolute, without a slash at the end. */
   urlOf(sandbox: string, portName: PortName): string {
-    return this.#originOf(sandbox, portName) ?? `${this.#publicUrl()}/sandboxes/${sandbox}/${portName}`;
+    return this.#originOf(sandbox, portName) ?? `${this.#options.publicUrl()}/sandboxes/${sandbox}/${portName}`;
   }
 
   /** Which port of which sandbox a request is for; undefined where it is for the service itself. */
   find(request: IncomingMessage): ProxyAddress | undefined {
+    const { addresses, template } = this.#options;
     const path = request.url ?? '';
-    const found =
-      (this.#addresses && this.#addresses.match(request.socket)) ?? (this.#template && this.#template.match(request.headers.host ?? ''));
+    const found = addresses?.match(request.socket) ?? template?.match(request.headers.host ?? '');
     return found === undefined ? parsePath(path) : { sandbox: found.sandbox, portName: found.portName, path, prefix: '' };
   }
 
   seenBy({ sandbox, portName, prefix }: ProxyAddress): SeenUrl {
-    const url = (prefix === '' ? this.#originOf(sandbox, portName) : undefined) ?? this.#publicUrl();
+    const url = (prefix === '' ? this.#originOf(sandbox, portName) : undefined) ?? this.#options.publicUrl();
     const protocol = url.startsWith('https:') ? 'https' : 'http';
     const rest = url.slice(protocol.length + '://'.length);
     const slash = rest.indexOf('/');
@@ -61,6 +59,6 @@ export class Addressing {
   }
 
   #originOf(sandbox: string, portName: PortName): string | undefined {
-    return this.#addresses?.urlOf(sandbox, portName) ?? this.#template?.urlOf(sandbox, portName);
+    return this.#options.addresses?.urlOf(sandbox, portName) ?? this.#options.template?.urlOf(sandbox, portName);
   }
 }

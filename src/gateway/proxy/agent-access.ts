@@ -1,27 +1,36 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { SandboxKeys } from '../../agent/keys.ts';
+import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { KeyRing } from '../auth/key-ring.ts';
+import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
+import { toProblem } from '../errors/to-problem.ts';
+import { refuseConnection } from '../http/send-problem.ts';
 import type { ClientAddress } from '../limits/client-address.ts';
+import type { FairScheduler } from '../limits/fair-scheduler.ts';
 import type { OwnerConnections } from '../limits/owner-connections.ts';
-import type { Turns } from '../limits/turns.ts';
-import type { WaitingAnswers } from '../limits/waiting-answers.ts';
+import type { SlowReaderGuard } from '../limits/slow-reader-guard.ts';
 import type { Cache } from '../lookup/cache.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
-import type { KeyRing } from '../auth/key-ring.ts';
-import { exposedBy, type Exposure } from '../views/exposure.ts';
-import type { ProxyAddress } from './address.ts';
+import { exposedBy, type Exposure } from '../presenters/exposure.ts';
+import type { PortName, ProxyAddress } from './address.ts';
 import { Addressing } from './addressing.ts';
+import { unauthorized } from './agent-errors.ts';
 import { HostTemplate } from './host-template.ts';
-import { keysOfRequest } from './incoming.ts';
 import { defaultLimits, type ProxyLimits } from './limits.ts';
 import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
-import { Proxy } from './proxy.ts';
+import { OpenSessions } from './open-sessions.ts';
+import { proxyHttp } from './proxy-http.ts';
+import { proxyWebSocket } from './proxy-websocket.ts';
+import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from './session-keys.ts';
+import type { Upstream } from './upstream.ts';
+import { Upstreams } from './upstreams.ts';
 
 export interface AgentAccessOptions {
   readonly sandboxes: Cache<Sandbox>;
@@ -29,82 +38,183 @@ export interface AgentAccessOptions {
   readonly namespace: string;
   readonly keys: Pick<SandboxKeys, 'sessionKey' | 'clientKey' | 'knows'>;
   readonly ring: KeyRing;
-  /** Without a slash at the end. */
+  /** URL of the service, without a slash at the end. */
   readonly publicUrl: () => string;
-  /** The one that the service listens on. */
+  /** Port that the service listens on. */
   readonly port: () => number;
-  /** Gets the connections to sandboxes' own addresses. */
+  /** Gets the connections to the addresses of sandboxes. */
   readonly accept: (socket: Socket) => void;
   readonly urlTemplate?: string | undefined;
   readonly loopbackOrigins?: Memory | undefined;
+  /** Limits that differ from the defaults. */
   readonly limits?: Partial<ProxyLimits> | undefined;
-  readonly connections: OwnerConnections;
-  readonly waiting: WaitingAnswers;
-  readonly turns: Turns;
+  readonly ownerConnections: OwnerConnections;
+  /** Bounds the bytes that clients and agents have not read yet. */
+  readonly slowReaders: SlowReaderGuard;
+  readonly scheduler: FairScheduler;
   readonly clientAddress: ClientAddress;
+  /** Counts a request without a right key. Throws the problem to respond with instead, once there were too many of that address. */
   readonly failedKey: (address: string) => void;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
 }
 
-/** Everything about reaching agents through the gateway: their URLs, who may use them, and the proxy itself. */
+/** Maximum delay of a request for a key or a sandbox that the caches of this replica may not have yet. */
+const maxCacheWaitMs = 1000;
+/** Shape of every session key: no request waits for a key of another shape. */
+const sessionKeyShape = /^[A-Za-z0-9_-]{32,128}$/;
+const startingRetryAfter = '2';
+const pausedRetryAfter = '10';
+
+const notRunning = (phase: string, retryAfter: string) =>
+  new ProblemError('sandbox-not-running', `The sandbox is ${phase}.`, { headers: { 'retry-after': retryAfter } });
+
+/**
+ * The way to the agents of sandboxes: their URLs, and who may use them. The Sandbox resource decides where a request goes, and the session
+ * keys of the sandbox decide who may send it.
+ */
 export class AgentAccess {
   readonly exposure: Exposure;
-  readonly #options: AgentAccessOptions;
+  readonly options: AgentAccessOptions;
+  readonly limits: ProxyLimits;
+  readonly addressing: Addressing;
+  readonly upstreams: Upstreams;
+  /** Connections that are to become WebSockets. */
+  readonly handshakes = new Set<Duplex>();
   readonly #keys: SessionKeys;
   readonly #origins: LoopbackOrigins | undefined;
-  readonly #addressing: Addressing;
-  readonly #proxy: Proxy;
+  readonly #sessions: OpenSessions;
 
   /** Throws for a URL template of another form. */
   constructor(options: AgentAccessOptions) {
-    const { sandboxes, namespace, publicUrl, port, accept, urlTemplate, loopbackOrigins, keys, ring, logger } = options;
-    this.#options = options;
+    const { sandboxes, namespace, publicUrl, port, accept, urlTemplate, loopbackOrigins, feed, keys, ring, clock, logger } = options;
+    this.options = options;
+    this.limits = { ...defaultLimits, ...options.limits };
     this.#keys = new SessionKeys({ keys, ring, logger });
     this.#origins = loopbackOrigins && new LoopbackOrigins({ sandboxes, namespace, port, accept, memory: loopbackOrigins, logger });
     const template = urlTemplate === undefined ? undefined : new HostTemplate(urlTemplate);
-    this.#addressing = new Addressing({ publicUrl, template, addresses: this.#origins });
-    this.exposure = exposedBy({ agentUrlOf: (sandbox) => this.#addressing.urlOf(sandbox, 'AGENT_SERVER'), keys: this.#keys });
-    const limits = { ...defaultLimits, ...options.limits };
-    this.#proxy = new Proxy({ ...options, keys: this.#keys, addressing: this.#addressing, limits });
+    this.addressing = new Addressing({ publicUrl, template, addresses: this.#origins });
+    this.exposure = exposedBy({ agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox, 'AGENT_SERVER'), keys: this.#keys });
+    const find = (name: string) => this.#sandbox(name);
+    this.upstreams = new Upstreams({ feed, keys: this.#keys, limits: this.limits, clock, lookUp: find });
+    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, lookUp: find });
   }
 
-  /** Which sandbox a request is for; undefined where it is for the service itself. */
-  find = (request: IncomingMessage): ProxyAddress | undefined => this.#addressing.find(request);
-
-  handle(request: IncomingMessage, response: ServerResponse, address: ProxyAddress): void {
-    void this.#proxy.handle(request, response, address);
+  /** The sandbox that a request is for; undefined where the request is for the service itself. */
+  find(request: IncomingMessage): ProxyAddress | undefined {
+    return this.addressing.find(request);
   }
 
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const address = this.find(request);
-    if (address === undefined) socket.destroy();
-    else void this.#proxy.upgrade(request, socket, head, address);
+  /** Never rejects. Headers that are set on the response already go to the client too. */
+  forward(request: IncomingMessage, response: ServerResponse, address: ProxyAddress): Promise<void> {
+    return proxyHttp(this, request, response, address);
   }
 
-  /** Whose sandbox this is, where the headers show its session key and it is RUNNING. */
-  opensSession = (name: string, headers: IncomingHttpHeaders): string | undefined => {
-    const { sandboxes, namespace } = this.#options;
+  /** Never rejects. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, address: ProxyAddress): Promise<void> {
+    return proxyWebSocket(this, request, socket, head, address);
+  }
+
+  /** The owner of a sandbox, where the headers show its session key and the sandbox is RUNNING. */
+  opensSession(name: string, headers: IncomingHttpHeaders): string | undefined {
     const [key] = keysOfRequest({ headers });
-    const sandbox = sandboxes.store.get(namespace, name);
+    const sandbox = this.#sandbox(name);
     if (key === undefined || sandbox === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;
     return this.#keys.opening(sandbox, key) === undefined ? undefined : sandbox.spec.owner;
-  };
+  }
 
-  /** Once the service listens. */
+  /** To be called once the service listens. */
   async open(): Promise<void> {
     await this.#origins?.open();
   }
 
-  /** Before the service stops listening: WebSockets are told. */
+  /** Announces a shutdown: WebSockets are closed so that they come back to another replica; requests under way stay. */
   drain(): void {
     this.#origins?.close();
-    this.#proxy.drain();
+    this.upstreams.drain();
+    for (const socket of this.handshakes) refuseConnection(socket, unavailable(), randomUUID());
   }
 
-  /** Ends what is left. */
+  /** Ends everything under way. */
   close(): Promise<void> {
-    return this.#proxy.close();
+    this.#sessions.close();
+    return this.upstreams.close();
+  }
+
+  /**
+   * The upstream of a request that shows these keys. Throws where the sandbox does not run, and where the keys do not open it. A sandbox
+   * that does not exist, and one that the keys do not open, get the same response after the same time, which discloses no sandbox of others.
+   */
+  async upstreamFor({ sandbox: name, portName }: ProxyAddress, keys: readonly string[], isOpenToAll: boolean): Promise<Upstream> {
+    const { feed, ring, clock } = this.options;
+    const beganMs = clock.monotonic();
+    const isOpened = (sandbox: Sandbox | undefined) => isOpenToAll || this.#isOpenedBy(sandbox, keys);
+    const known = this.#sandbox(name);
+    const upstream = isOpened(known) ? this.#runningUpstream(known, portName) : undefined;
+    if (upstream !== undefined) return upstream;
+    const plausible = keys.filter((key) => sessionKeyShape.test(key));
+    if ((known !== undefined && isOpened(known)) || plausible.length > 0) {
+      if (!isOpened(known)) await Promise.all(plausible.map((key) => ring.appears(referenceIn(key), maxCacheWaitMs)));
+      const isUp = (sandbox: Sandbox | undefined) => sandbox !== undefined && viewOfSandbox(sandbox).phase !== 'STARTING';
+      const leftMs = Math.max(0, beganMs + maxCacheWaitMs - clock.monotonic());
+      await feed.settled(name, (sandbox) => isUp(sandbox) && isOpened(sandbox), leftMs);
+    }
+    const sandbox = this.#sandbox(name);
+    if (!isOpened(sandbox)) throw unauthorized();
+    if (sandbox === undefined) throw notFound('sandbox');
+    const later = this.#runningUpstream(sandbox, portName);
+    if (later === undefined) throw notRunning('STARTING', startingRetryAfter);
+    return later;
+  }
+
+  /**
+   * Registers a request or a WebSocket under its session keys, and returns a function that ends the registration; `end` is called when one of
+   * the keys opens the sandbox no longer. Undefined unless all of them open the sandbox now.
+   */
+  register({ sandbox: name }: ProxyAddress, shown: readonly string[], end: () => void): (() => void) | undefined {
+    const sandbox = this.#sandbox(name);
+    return sandbox === undefined || shown.length === 0 ? undefined : this.#sessions.begin(sandbox, shown, end);
+  }
+
+  /** The problem of a request that has failed. A request without a right key is counted, and gets another problem after too many of these. */
+  problemOf(error: unknown, request: IncomingMessage): ProblemError {
+    const problem = toProblem(error);
+    if (problem.code !== 'unauthorized') return problem;
+    try {
+      this.options.failedKey(this.options.clientAddress(request));
+      return problem;
+    } catch (limited) {
+      return toProblem(limited);
+    }
+  }
+
+  logProblem(problem: ProblemError, { sandbox }: ProxyAddress, requestId: string): void {
+    const { logger } = this.options;
+    const { code, cause } = problem;
+    if (problem.status === 500) logger.error('A request to an agent failed', { requestId, sandbox, error: cause });
+    else if (problem.status === 502 || problem.status === 504)
+      logger.warn('An agent did not answer', { requestId, sandbox, code, error: cause });
+    else if (logger.enabled('debug')) logger.debug('A request to an agent was refused', { requestId, sandbox, code });
+  }
+
+  #sandbox(name: string): Sandbox | undefined {
+    const { sandboxes, namespace } = this.options;
+    return sandboxes.store.get(namespace, name);
+  }
+
+  #isOpenedBy(sandbox: Sandbox | undefined, shown: readonly string[]): boolean {
+    if (sandbox === undefined || shown.length === 0) return false;
+    return shown.every((candidate) => this.#keys.opening(sandbox, candidate) !== undefined);
+  }
+
+  /** The upstream of a sandbox that is RUNNING; undefined for a sandbox that is not known or STARTING. Throws for any other phase. */
+  #runningUpstream(sandbox: Sandbox | undefined, portName: PortName): Upstream | undefined {
+    if (sandbox === undefined) return undefined;
+    const { phase } = viewOfSandbox(sandbox);
+    if (phase === 'MISSING') throw notFound('sandbox');
+    if (phase === 'PAUSED') throw notRunning('PAUSED', pausedRetryAfter);
+    if (phase === 'ERROR') throw new ProblemError('sandbox-failed', 'The sandbox has failed.');
+    return this.upstreams.of(sandbox, portName);
   }
 }

@@ -2,21 +2,21 @@ const closeOpcode = 0x8;
 const maskedBit = 0x80;
 const headerBytes = 2;
 const maskBytes = 4;
+/** Head with an 8-byte length and a mask. */
+const maxHeadBytes = 14;
 
-/** Follows where WebSocket frames (RFC 6455 §5.2) begin and end in one direction of a connection, and keeps nothing of them. */
+/** Finds the ends of WebSocket frames (RFC 6455 §5.2) in one direction of a connection, and keeps no payload. */
 export class FrameFollower {
-  #seen = 0;
-  #needed = headerBytes;
-  #lengthEnd = headerBytes;
-  #opcode = 0;
-  #length = 0;
+  /** Head of the present frame, as far as it has arrived. */
+  #head = Buffer.alloc(0);
+  /** Bytes of the payload that have not arrived. */
   #left = 0;
   #hasData = false;
   #hasClose = false;
 
-  /** Whether a frame may be put in here: before, between and behind frames, also within a message of several. */
+  /** Whether a frame may be inserted now: before, between and behind frames, also within a message of several. */
   get isBetweenFrames(): boolean {
-    return this.#left === 0 && this.#seen === 0;
+    return this.#left === 0 && this.#head.length === 0;
   }
 
   /** Whether a frame of a message has begun. */
@@ -28,8 +28,8 @@ export class FrameFollower {
     return this.#hasClose;
   }
 
-  /** Reads a chunk, or only to the end of the frame that it begins in. Returns how many bytes that was. */
-  read(chunk: Uint8Array, toFrameEnd = false): number {
+  /** Reads a chunk, or only to the end of the frame that the chunk begins in. Returns the number of bytes read. */
+  read(chunk: Buffer, toFrameEnd = false): number {
     let at = 0;
     while (at < chunk.length) {
       if (this.#left > 0) {
@@ -37,33 +37,28 @@ export class FrameFollower {
         this.#left -= step;
         at += step;
       } else {
-        this.#readHeaderByte(chunk[at] ?? 0);
-        at += 1;
+        at += this.#readHead(chunk.subarray(at, at + maxHeadBytes - this.#head.length));
       }
       if (toFrameEnd && this.isBetweenFrames) break;
     }
     return at;
   }
 
-  #readHeaderByte(byte: number): void {
-    if (this.#seen === 0) {
-      this.#opcode = byte & 0x0f;
-    } else if (this.#seen === 1) {
-      const length = byte & 0x7f;
-      const extended = length === 126 ? 2 : length === 127 ? 8 : 0;
-      this.#length = extended === 0 ? length : 0;
-      this.#lengthEnd = headerBytes + extended;
-      this.#needed = this.#lengthEnd + ((byte & maskedBit) === 0 ? 0 : 4);
-    } else if (this.#seen < this.#lengthEnd) {
-      this.#length = this.#length * 256 + byte;
+  /** Returns the number of bytes that belong to the head. */
+  #readHead(bytes: Buffer): number {
+    const known = this.#head.length;
+    const head = known === 0 ? bytes : Buffer.concat([this.#head, bytes]);
+    const frame = frameHeadOf(head);
+    if (frame === undefined) {
+      this.#head = Buffer.from(head);
+      return bytes.length;
     }
-    this.#seen += 1;
-    if (this.#seen < this.#needed) return;
-    this.#left = this.#length;
-    this.#seen = 0;
-    this.#needed = headerBytes;
-    if (this.#opcode < closeOpcode) this.#hasData = true;
-    else if (this.#opcode === closeOpcode) this.#hasClose = true;
+    this.#head = Buffer.alloc(0);
+    this.#left = frame.length;
+    const opcode = frame.head & 0x0f;
+    if (opcode < closeOpcode) this.#hasData = true;
+    else if (opcode === closeOpcode) this.#hasClose = true;
+    return frame.payloadStart - known;
   }
 }
 
@@ -116,7 +111,7 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** A close frame. Towards a server it has to be masked, if only by zeros: what is in it is no secret, and chosen by nobody. */
+/** A close frame. Towards a server it has to be masked, if only by zeros: its payload is no secret, and no peer has chosen it. */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start = towards === 'client' ? [0x88, payload.length] : [0x88, maskedBit | payload.length, 0, 0, 0, 0];

@@ -1,6 +1,11 @@
-import { isSafePath } from './address.ts';
+import type { IncomingMessage } from 'node:http';
+import { hasBody } from '../http/json-body.ts';
+import type { ClientAddress } from '../limits/client-address.ts';
+import { isSafePath, type ProxyAddress } from './address.ts';
+import type { Addressing } from './addressing.ts';
+import type { Upstream } from './upstream.ts';
 
-/** Of one connection only, RFC 9110 §7.6.1, and what old software takes for that. */
+/** Headers of one connection only, RFC 9110 §7.6.1, and those that old software takes for such. */
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -15,7 +20,7 @@ const hopByHop = [
   'http2-settings',
 ];
 
-/** What no agent is told: it is trusted with nothing that opens anything but itself. */
+/** Headers that no agent gets: an agent is trusted with no secret that opens anything but itself. */
 const keptFromAgents: ReadonlySet<string> = new Set([
   ...hopByHop,
   'authorization',
@@ -30,7 +35,7 @@ const keptFromAgents: ReadonlySet<string> = new Set([
   'x-session-api-key',
 ]);
 
-/** What an agent can't say in the gateway's name. */
+/** Headers that an agent can not set in the gateway's name. */
 const keptFromClients: ReadonlySet<string> = new Set([
   ...hopByHop,
   'alt-svc',
@@ -60,7 +65,7 @@ const keptFromClients: ReadonlySet<string> = new Set([
 const ordersToProxies = ['x-accel-', 'x-envoy-', 'x-lighttpd-', 'x-reproxy-', 'x-sendfile'];
 const harmlessOrders: ReadonlySet<string> = new Set(['x-accel-buffering']);
 
-/** What holds for a whole origin, or asks its users for a password: not for an agent to say where the origin is the gateway's. */
+/** Headers that apply to a whole origin, or ask its users for a password: an agent may not set them where the origin is the gateway's. */
 const ofWholeOrigin: ReadonlySet<string> = new Set([
   'accept-ch',
   'activate-storage-access',
@@ -93,18 +98,34 @@ function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefi
 export interface RequestFacts {
   /** The client's own, or that of the proxy in front of us. */
   readonly clientAddress: string;
-  /** Of the URL that the client used. */
+  /** Protocol of the URL that the client used. */
   readonly protocol: 'http' | 'https';
   readonly host: string;
-  /** What stands before the agent's path in that URL. */
+  /** Prefix of the agent's path in that URL. */
   readonly prefix: string;
   readonly requestId: string;
-  /** The agent's address, which stands in Host. */
+  /** The agent's address, for the header Host. */
   readonly authority: string;
   /** Shown to the agent. Absent where the client has shown none that is right: then what it has shown is not passed on. */
   readonly sessionKey: string | undefined;
   /** Whether the request has a body, and its length goes with it. */
   readonly hasBody: boolean;
+}
+
+export function requestFacts(
+  { addressing, options }: { readonly addressing: Addressing; readonly options: { readonly clientAddress: ClientAddress } },
+  request: IncomingMessage,
+  about: { readonly address: ProxyAddress; readonly upstream: Upstream; readonly requestId: string; readonly hasKey: boolean },
+): RequestFacts {
+  const { address, upstream, requestId, hasKey } = about;
+  return {
+    clientAddress: options.clientAddress(request),
+    ...addressing.seenBy(address),
+    requestId,
+    authority: upstream.target.authority,
+    sessionKey: hasKey ? upstream.sessionKey : undefined,
+    hasBody: hasBody(request),
+  };
 }
 
 /** The headers that go to the agent, name and value in turn. */
@@ -129,7 +150,7 @@ export interface ResponseFacts {
   readonly requestId: string;
   readonly prefix: string;
   readonly authority: string;
-  /** That the client has shown. Without one it may be anybody who follows a link that somebody else has made. */
+  /** Key that the client has shown. A client without one may follow a link of a third party. */
   readonly sessionKey: string | undefined;
 }
 

@@ -33,26 +33,22 @@ const forGood: Opening = { apiKeyUids: [], expiresAtMs: Infinity };
  * long as that API key is valid and the sandbox's keys are not rotated. All of that follows from the caches, so nothing is stored for it.
  */
 export class SessionKeys {
-  readonly #keys: SessionKeysOptions['keys'];
-  readonly #ring: SessionKeysOptions['ring'];
-  readonly #logger: Logger;
+  readonly #options: SessionKeysOptions;
 
   constructor(options: SessionKeysOptions) {
-    this.#keys = options.keys;
-    this.#ring = options.ring;
-    this.#logger = options.logger;
+    this.#options = options;
   }
 
   /** Whether the keys of the sandbox can be derived. */
   has({ metadata, status }: Sandbox): boolean {
-    if (this.#keys.knows(status?.masterKeyId)) return true;
-    this.#logger.warn('The key of a sandbox can not be derived', { sandbox: metadata.name });
+    if (this.#options.keys.knows(status?.masterKeyId)) return true;
+    this.#options.logger.warn('The key of a sandbox can not be derived', { sandbox: metadata.name });
     return false;
   }
 
   /** The key that the sandbox's agent itself demands. Undefined where it cannot be derived. */
   agentKeyOf(sandbox: Sandbox): string | undefined {
-    return this.#derived(sandbox, () => this.#keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId));
+    return this.#derived(sandbox, () => this.#options.keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId));
   }
 
   /** The session key of a reader. Undefined where it cannot be derived. */
@@ -68,7 +64,7 @@ export class SessionKeys {
       const key = this.agentKeyOf(sandbox);
       if (key !== undefined && isEqual(key, candidate)) return forGood;
     }
-    const found = this.#ring.byReference(referenceIn(candidate));
+    const found = this.#options.ring.byReference(referenceIn(candidate));
     if (found === undefined || found.key.spec.owner !== sandbox.spec.owner) return undefined;
     const key = this.#clientKeyOf(sandbox, found.key.metadata.uid);
     if (key === undefined || !isEqual(key, candidate)) return undefined;
@@ -78,7 +74,9 @@ export class SessionKeys {
   #clientKeyOf(sandbox: Sandbox, apiKeyUid: string): string | undefined {
     const generation = sessionKeyGenerationOf(sandbox);
     if (generation === undefined) return undefined;
-    return this.#derived(sandbox, () => this.#keys.clientKey(sandbox.metadata.uid, { apiKeyUid, generation }, sandbox.status?.masterKeyId));
+    return this.#derived(sandbox, () =>
+      this.#options.keys.clientKey(sandbox.metadata.uid, { apiKeyUid, generation }, sandbox.status?.masterKeyId),
+    );
   }
 
   #derived({ metadata }: Sandbox, derive: () => string): string | undefined {
@@ -86,7 +84,7 @@ export class SessionKeys {
       return derive();
     } catch (error) {
       // Made under a master key that this process was not given: its record can be read all the same.
-      this.#logger.warn('The key of a sandbox can not be derived', { sandbox: metadata.name, error });
+      this.#options.logger.warn('The key of a sandbox can not be derived', { sandbox: metadata.name, error });
       return undefined;
     }
   }

@@ -5,13 +5,13 @@ import { FirstMessage } from './first-message.ts';
 import { CloseCode, FrameFollower, closeFrame, textFrame } from './frames.ts';
 import type { ProxyLimits } from './limits.ts';
 
-/** After one side has ended, or was told that it is over. */
+/** Maximum delay after one side has ended, or has got a close frame. */
 const closingMs = 2000;
 
 export interface TunnelOptions {
   readonly client: Duplex;
   readonly agent: Socket;
-  /** What either side has sent right behind its part of the handshake. */
+  /** Bytes that either side has sent right behind its part of the handshake. */
   readonly clientHead: Buffer;
   readonly agentHead: Buffer;
   /**
@@ -27,19 +27,14 @@ export interface TunnelOptions {
   readonly onClose: () => void;
 }
 
-/** A WebSocket after its handshake: bytes in both directions, as fast as the slower side takes them. Frames are only told apart to end well. */
+/** A WebSocket after its handshake: bytes in both directions, as fast as the slower side takes them. The ends of frames are found only to close in good order. */
 export class Tunnel {
-  readonly #client: Duplex;
-  readonly #agent: Socket;
+  readonly #options: TunnelOptions;
   readonly #toAgent = new FrameFollower();
   readonly #toClient = new FrameFollower();
-  readonly #authenticate: TunnelOptions['authenticate'];
   /** Until the client has shown its key. */
   #first: FirstMessage | undefined;
-  readonly #limits: ProxyLimits;
-  readonly #clock: Clock;
   readonly #beganMs: number;
-  readonly #onStall: (side: Duplex) => void;
   #activeMs: number;
   #closing: CloseCode | undefined;
   #closingSinceMs: number | undefined;
@@ -47,13 +42,8 @@ export class Tunnel {
 
   constructor(options: TunnelOptions) {
     const { client, agent, clock } = options;
-    this.#client = client;
-    this.#agent = agent;
-    this.#authenticate = options.authenticate;
+    this.#options = options;
     this.#first = options.authenticate && new FirstMessage();
-    this.#onStall = options.onStall;
-    this.#limits = options.limits;
-    this.#clock = clock;
     this.#beganMs = clock.monotonic();
     this.#activeMs = this.#beganMs;
     this.#carry(client, agent, this.#toAgent, 'server');
@@ -72,45 +62,45 @@ export class Tunnel {
     if (options.clientHead.length > 0) this.#pass(options.clientHead, client, agent, this.#toAgent, 'server');
   }
 
-  /** Whether nobody has shown a key yet: not at the handshake, nor in a first frame. */
+  /** Whether the client has shown no key yet: not at the handshake, nor in a first frame. */
   get isWaitingForKey(): boolean {
     return this.#first !== undefined;
   }
 
-  /** Ends it with a close frame to both, as soon as a frame may stand there. */
+  /** Ends the WebSocket with a close frame to both sides, as soon as a frame may be inserted. */
   close(code: CloseCode): void {
     if (this.#closing !== undefined) return;
     this.#closing = code;
-    this.#closingSinceMs = this.#clock.monotonic();
-    this.#timer = this.#clock.after(closingMs, () => this.destroy());
-    if (this.#toClient.isBetweenFrames) this.#finish(this.#client, this.#toClient, 'client');
-    if (this.#toAgent.isBetweenFrames) this.#finish(this.#agent, this.#toAgent, 'server');
+    this.#closingSinceMs = this.#options.clock.monotonic();
+    this.#timer = this.#options.clock.after(closingMs, () => this.destroy());
+    if (this.#toClient.isBetweenFrames) this.#finish(this.#options.client, this.#toClient, 'client');
+    if (this.#toAgent.isBetweenFrames) this.#finish(this.#options.agent, this.#toAgent, 'server');
   }
 
   destroy(): void {
-    this.#client.destroy();
-    this.#agent.destroy();
+    this.#options.client.destroy();
+    this.#options.agent.destroy();
   }
 
   /** Called every few seconds: a timer for each of thousands would cost more. */
   review(nowMs: number): void {
     if (this.#closingSinceMs !== undefined && nowMs - this.#closingSinceMs > closingMs) this.destroy();
-    else if (nowMs - this.#activeMs > this.#limits.idleMs) this.close(CloseCode.goingAway);
-    else if (this.isWaitingForKey && nowMs - this.#beganMs > this.#limits.firstFrameMs) this.close(CloseCode.policyViolation);
+    else if (nowMs - this.#activeMs > this.#options.limits.idleMs) this.close(CloseCode.goingAway);
+    else if (this.isWaitingForKey && nowMs - this.#beganMs > this.#options.limits.firstFrameMs) this.close(CloseCode.policyViolation);
   }
 
   #carry(from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
     from.on('data', (chunk: Buffer) => this.#pass(chunk, from, to, follower, towards));
     to.on('drain', () => from.resume());
     from.on('end', () => {
-      this.#closingSinceMs ??= this.#clock.monotonic();
+      this.#closingSinceMs ??= this.#options.clock.monotonic();
       to.end();
     });
   }
 
   #pass(chunk: Buffer, from: Duplex, to: Duplex, follower: FrameFollower, towards: 'client' | 'server'): void {
-    this.#activeMs = this.#clock.monotonic();
-    // What comes behind our close frame is nobody's any more.
+    this.#activeMs = this.#options.clock.monotonic();
+    // Bytes behind the gateway's close frame are dropped.
     if (to.writableEnded || to.destroyed) return;
     if (this.#closing !== undefined) {
       const rest = follower.read(chunk, true);
@@ -123,14 +113,14 @@ export class Tunnel {
     follower.read(passed);
     if (to.write(passed)) return;
     from.pause();
-    this.#onStall(to);
+    this.#options.onStall(to);
   }
 
   /** The part of the client's bytes that goes to the agent while its key is waited for: control frames, then the first message, rewritten. */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;
-    const message = result.state === 'complete' ? this.#authenticate?.(result.text) : undefined;
+    const message = result.state === 'complete' ? this.#options.authenticate?.(result.text) : undefined;
     if (result.state === 'refused' || typeof message !== 'string') {
       this.close(typeof message === 'number' ? message : CloseCode.authenticationFailed);
       return Buffer.alloc(0);

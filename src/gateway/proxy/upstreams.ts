@@ -12,7 +12,7 @@ import { targetOf, type Target } from './target.ts';
 import { Upstream } from './upstream.ts';
 
 const sweepMs = 5000;
-/** How long requests under way may go on after their sandbox has stopped running. */
+/** Maximum duration of requests under way after their sandbox has stopped running. */
 const retiredMs = 5000;
 
 interface Entry {
@@ -24,7 +24,7 @@ interface Entry {
   seen: Sandbox;
 }
 
-/** Of all requests and WebSockets: the part that one owner's sandboxes may take. */
+/** The part of all requests and WebSockets that one owner's sandboxes may take. */
 const ownersShare = 1 / 4;
 /** The part that is for those who have not shown a key: they can be anybody, and take nothing of what is for owners. */
 const keylessShare = 1 / 8;
@@ -36,13 +36,17 @@ const tooMany = (bound: Bound) =>
         headers: { 'retry-after': '1' },
       });
 
+export interface UpstreamsOptions {
+  readonly feed: Pick<ObjectFeed<Sandbox>, 'on'>;
+  readonly lookUp: (name: string) => Sandbox | undefined;
+  readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
+  readonly limits: ProxyLimits;
+  readonly clock: Clock;
+}
+
 /** One upstream for each port that is in use. It ends with the sandbox's run: by a pause, a new pod, another key of its agent, or the sandbox's end. */
 export class Upstreams {
-  readonly #feed: ObjectFeed<Sandbox>;
-  readonly #lookUp: (name: string) => Sandbox | undefined;
-  readonly #keys: Pick<SessionKeys, 'agentKeyOf'>;
-  readonly #limits: ProxyLimits;
-  readonly #clock: Clock;
+  readonly #options: UpstreamsOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #retired = new Map<Upstream, Timer>();
   readonly #keyed: Shares;
@@ -50,18 +54,8 @@ export class Upstreams {
   #sweep: Timer | undefined;
   #closed = false;
 
-  constructor(options: {
-    readonly feed: ObjectFeed<Sandbox>;
-    readonly lookUp: (name: string) => Sandbox | undefined;
-    readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
-    readonly limits: ProxyLimits;
-    readonly clock: Clock;
-  }) {
-    this.#feed = options.feed;
-    this.#lookUp = options.lookUp;
-    this.#keys = options.keys;
-    this.#limits = options.limits;
-    this.#clock = options.clock;
+  constructor(options: UpstreamsOptions) {
+    this.#options = options;
     const { total, perSandbox, waitingForKey } = options.limits;
     const pool = (room: number, ofSandbox: number) =>
       new Shares({ total: room, perOwner: Math.ceil(room * ownersShare), perSandbox: ofSandbox, refuse: tooMany });
@@ -94,8 +88,8 @@ export class Upstreams {
       return known.upstream;
     }
     if (known !== undefined) this.#retire(id, known);
-    const upstream = new Upstream({ ...wanted, owner: sandbox.spec.owner, limits: this.#limits });
-    const unsubscribe = this.#feed.on(name, (object) => this.#review(id, object));
+    const upstream = new Upstream({ ...wanted, owner: sandbox.spec.owner, limits: this.#options.limits });
+    const unsubscribe = this.#options.feed.on(name, (object) => this.#review(id, object));
     this.#entries.set(id, { name, portName, upstream, unsubscribe, seen: sandbox });
     this.#keepSweeping();
     return upstream;
@@ -103,7 +97,7 @@ export class Upstreams {
 
   /**
    * Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more. Those
-   * without a key have room of their own, so that nobody needs but a URL to keep owners out.
+   * without a key have room of their own, so that a URL alone is not enough to keep owners out.
    */
   begin(upstream: Upstream, { isKeyless }: { readonly isKeyless: boolean }): () => void {
     const { owner, identity } = upstream;
@@ -118,7 +112,7 @@ export class Upstreams {
     };
   }
 
-  /** For a shutdown: tells every WebSocket. New ones are told at once. */
+  /** Closes every WebSocket for a shutdown, and each new one at once. */
   drain(): void {
     this.#closed = true;
     for (const { upstream } of this.#entries.values()) for (const tunnel of upstream.tunnels) tunnel.close(CloseCode.serviceRestart);
@@ -142,7 +136,7 @@ export class Upstreams {
 
   #identify(sandbox: Sandbox, portName: PortName): { target: Target; sessionKey: string; identity: string } | undefined {
     const target = targetOf(sandbox, portName);
-    const sessionKey = target && this.#keys.agentKeyOf(sandbox);
+    const sessionKey = target && this.#options.keys.agentKeyOf(sandbox);
     if (target === undefined || sessionKey === undefined) return undefined;
     const identity = `${sandbox.metadata.uid} ${sandbox.status?.podUID ?? ''} ${target.authority} ${sessionKey}`;
     return { target, sessionKey, identity };
@@ -159,21 +153,21 @@ export class Upstreams {
     unsubscribe();
     this.#entries.delete(id);
     upstream.retire();
-    const timer = this.#clock.after(retiredMs, () => {
+    const timer = this.#options.clock.after(retiredMs, () => {
       this.#retired.delete(upstream);
       void upstream.destroy();
     });
     this.#retired.set(upstream, timer);
   }
 
-  /** Nothing is said when a master key changes, nor when a WebSocket has been silent for long: this looks. */
+  /** Finds changes that no event reports: another master key, and WebSockets that have been silent for long. */
   #keepSweeping(): void {
     if (this.#sweep !== undefined || this.#closed) return;
-    this.#sweep = this.#clock.after(sweepMs, () => {
+    this.#sweep = this.#options.clock.after(sweepMs, () => {
       this.#sweep = undefined;
-      const now = this.#clock.monotonic();
+      const now = this.#options.clock.monotonic();
       for (const [id, entry] of [...this.#entries]) {
-        this.#review(id, this.#lookUp(entry.name));
+        this.#review(id, this.#options.lookUp(entry.name));
         for (const tunnel of entry.upstream.tunnels) tunnel.review(now);
         if (entry.upstream.active === 0) this.#retire(id, entry);
       }

@@ -1,8 +1,8 @@
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { StartRequest } from '../v1/schemas.ts';
-import { recordOf } from '../v1/records.ts';
+import { presentedConversation } from '../v1/conversation-record.ts';
 import type { ConversationSearch } from '../v1/search.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
 import { startConversation } from '../v1/start.ts';
@@ -16,7 +16,7 @@ import {
   legacyStartSchema,
   type LegacyStart,
 } from './schemas.ts';
-import { legacyRecord } from './view.ts';
+import { presentLegacyConversation } from './view.ts';
 
 /** The present interface's request that says the same. */
 function successorOf(legacy: LegacyStart): StartRequest {
@@ -34,7 +34,7 @@ function successorOf(legacy: LegacyStart): StartRequest {
   };
 }
 
-/** What this interface has always answered for a repository that is refused. */
+/** Responds with the status that this interface has always had for a refused repository. */
 function rethrow(error: unknown): never {
   if (!(error instanceof ProblemError) || error.code !== 'repository-access-denied') throw error;
   throw new ProblemError(error.code, error.message, { status: 401, headers: { 'www-authenticate': 'Bearer' }, cause: error });
@@ -49,7 +49,7 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     summary: 'Start a conversation and get its id at once',
     deprecated: true,
     body: legacyStartSchema,
-    answers: { 200: legacyStartAnswer },
+    responses: { 200: legacyStartAnswer },
     problems: ['branch-not-found', 'quota-exceeded', ...capProblems],
     handle: async ({ owner, body, about }) => {
       const conversation = await startConversation(services, owner, successorOf(body)).catch(rethrow);
@@ -67,16 +67,16 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     summary: 'Conversations page by page, newest first',
     deprecated: true,
     query: legacyPageQuery,
-    answers: { 200: legacyPage },
+    responses: { 200: legacyPage },
     handle: ({ owner, query }) => {
-      const page = search.page(services.records.conversationsOf(owner), {
+      const page = search.page(services.lookup.conversationsOf(owner), {
         of: 'conversations',
         sort_order: 'CREATED_AT_DESC',
         ...query,
       });
       return {
         json: {
-          results: page.items.map((conversation) => legacyRecord(recordOf(services, conversation))),
+          results: page.items.map((conversation) => presentLegacyConversation(presentedConversation(services, conversation))),
           next_page_id: page.next_page_id,
         },
       };
@@ -90,12 +90,12 @@ export const legacyRoutes = (services: Services, search: ConversationSearch): re
     summary: 'One conversation',
     deprecated: true,
     params: legacyParams,
-    answers: { 200: legacyConversationSchema },
+    responses: { 200: legacyConversationSchema },
     problems: ['not-found'],
     handle: async ({ owner, params }) => {
-      const conversation = await services.records.conversation(owner, params.id);
+      const conversation = await services.lookup.conversation(owner, params.id);
       if (conversation === undefined) throw notFound('conversation');
-      return { json: legacyRecord(recordOf(services, conversation)) };
+      return { json: presentLegacyConversation(presentedConversation(services, conversation)) };
     },
   }),
 ];

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { SandboxStatus } from '../../resources/conversation.ts';
-import type { conversationSchema } from '../views/conversation.ts';
+import type { conversationSchema } from '../presenters/conversation.ts';
 import type { legacyConversationSchema } from './schemas.ts';
 
 type LegacyStatus = z.output<typeof legacyConversationSchema>['status'];
@@ -14,7 +14,7 @@ const statuses: Readonly<Record<SandboxStatus, LegacyStatus>> = {
 };
 
 /** A conversation in the words of the legacy interface. */
-export const legacyRecord = (record: z.output<typeof conversationSchema>): z.output<typeof legacyConversationSchema> => ({
+export const presentLegacyConversation = (record: z.output<typeof conversationSchema>): z.output<typeof legacyConversationSchema> => ({
   conversation_id: record.id,
   title: record.title,
   status: statuses[record.sandbox_status],

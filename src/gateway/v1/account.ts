@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { keyRoute, type Route } from '../app/route.ts';
+import { keyRoute, type Route } from '../http/route.ts';
 
 const userSchema = z.object({ id: z.string(), email: z.string().nullable(), role: z.enum(['user', 'admin']) });
 const keySchema = z.object({ id: z.string(), name: z.string(), user_id: z.string(), auth_type: z.literal('bearer') });
 
-/** Who one is. An answer without `org_id`: a client that is given one switches to it, and away from the page it was opened on. */
+/** The account of a key. There is no `org_id`: a client that gets one switches to it, and away from the page it was opened on. */
 export const accountRoutes: readonly Route[] = [
   keyRoute({
     method: 'get',
@@ -12,7 +12,7 @@ export const accountRoutes: readonly Route[] = [
     operationId: 'getUser',
     tag: 'account',
     summary: 'Whom the key belongs to',
-    answers: { 200: userSchema },
+    responses: { 200: userSchema },
     handle: ({ principal: { owner, role } }) => ({ json: { id: owner, email: null, role } }),
   }),
   keyRoute({
@@ -21,7 +21,7 @@ export const accountRoutes: readonly Route[] = [
     operationId: 'getCurrentKey',
     tag: 'account',
     summary: 'The key that the request was made with',
-    answers: { 200: keySchema },
+    responses: { 200: keySchema },
     handle: ({ principal: { owner, keyName, keyDescription } }) => ({
       json: { id: keyName, name: keyDescription ?? keyName, user_id: owner, auth_type: 'bearer' },
     }),

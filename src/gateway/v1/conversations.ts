@@ -1,19 +1,19 @@
 import { isConflict } from '@conversation-operator/kube/errors';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { notFound } from '../errors/problem-error.ts';
 import type { Reservation } from '../lookup/stored-totals.ts';
-import { conversationSchema } from '../views/conversation.ts';
-import { startTaskSchema } from '../views/start-task.ts';
-import { conversationList, conversationPage, countSchema, startTaskList, success, successSchema } from './answers.ts';
+import { conversationSchema } from '../presenters/conversation.ts';
+import { startTaskSchema } from '../presenters/start-task.ts';
+import { conversationList, conversationPage, countSchema, startTaskList, success, successSchema } from './response-schemas.ts';
 import { compact } from './compact.ts';
 import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
 import { idempotencyHeaders } from './idempotency.ts';
-import type { RecordTexts } from './record-texts.ts';
-import { freshRecordOf, startTextsOf, taskOf } from './records.ts';
+import { ResponseCache } from './response-cache.ts';
+import { freshlyPresentedConversation, startTextsOf, presentedStartTask } from './conversation-record.ts';
 import {
   conversationFilters,
   conversationParams,
@@ -31,122 +31,125 @@ import { streamStart } from './stream-start.ts';
 const base = '/api/v1/app-conversations';
 const tag = 'conversations';
 
-export const conversationRoutes = (services: Services, texts: RecordTexts, search: ConversationSearch): readonly Route[] => [
-  keyRoute({
-    method: 'post',
-    path: base,
-    operationId: 'startConversation',
-    tag,
-    summary: 'Start a conversation; answers with the start task to poll',
-    headers: idempotencyHeaders,
-    body: startRequestSchema,
-    answers: { 200: startTaskSchema },
-    problems: startProblems,
-    handle: async ({ owner, headers, body, about }) => {
-      const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
-      about(`conversation/${conversation.metadata.name}`);
-      return { json: await taskOf(services, conversation) };
-    },
-  }),
-  keyRoute({
-    method: 'post',
-    path: `${base}/stream-start`,
-    operationId: 'streamStartConversation',
-    tag,
-    summary: 'Start a conversation; each change of the start task is sent as it happens',
-    headers: idempotencyHeaders,
-    body: startRequestSchema,
-    answers: { 200: startTaskList },
-    problems: [...startProblems, 'share-exceeded'],
-    handle: async ({ principal, owner, headers, body, about, response }) => {
-      // First: nothing is started for a client that could not follow it.
-      response.once('close', services.streams.enter(owner));
-      const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
-      about(`conversation/${conversation.metadata.name}`);
-      streamStart(services, response, conversation, { texts: await startTextsOf(services, conversation), principal });
-      return undefined;
-    },
-  }),
-  keyRoute({
-    method: 'get',
-    path: base,
-    operationId: 'getConversations',
-    tag,
-    summary: 'Conversations by id, in the order asked; unknown ones are left out',
-    query: idsQuery,
-    answers: { 200: conversationList },
-    problems: ['too-many-ids'],
-    handle: async ({ owner, query, reader }) => {
-      refuseTooMany(query.ids);
-      const found = (await services.records.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
-      return { jsonText: await texts.freshConversations(found, reader) };
-    },
-  }),
-  keyRoute({
-    method: 'get',
-    path: `${base}/search`,
-    operationId: 'searchConversations',
-    tag,
-    summary: 'Conversations page by page, newest first',
-    query: conversationSearch,
-    answers: { 200: conversationPage },
-    handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
-      const wanted = { of: 'conversations', matches: conversationFilter(filters), sort_order, limit, page_id } as const;
-      return { jsonText: texts.conversationPage(search.page(services.records.conversationsOf(owner), wanted), reader) };
-    },
-  }),
-  keyRoute({
-    method: 'get',
-    path: `${base}/count`,
-    operationId: 'countConversations',
-    tag,
-    summary: 'How many conversations a search would find',
-    query: conversationFilters,
-    answers: { 200: countSchema },
-    handle: ({ owner, query }) => {
-      const [all, matches] = [services.records.conversationsOf(owner), conversationFilter(query)];
-      return { json: matches === undefined ? all.length : all.filter(matches).length };
-    },
-  }),
-  keyRoute({
-    method: 'patch',
-    path: `${base}/{id}`,
-    operationId: 'updateConversation',
-    tag,
-    summary: 'Change the title, the public flag or the tags',
-    params: conversationParams,
-    body: updateRequestSchema,
-    answers: { 200: conversationSchema },
-    problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
-    handle: async ({ owner, params, body, about, reader }) => {
-      const conversation = await services.records.conversation(owner, params.id);
-      if (conversation === undefined) throw notFound('conversation');
-      about(`conversation/${conversation.metadata.name}`);
-      const { updated, reservation } = await update(services, conversation, body);
-      await services.feeds.conversations.shows(updated);
-      reservation.release();
-      return { json: await freshRecordOf(services, updated, reader) };
-    },
-  }),
-  keyRoute({
-    method: 'delete',
-    path: `${base}/{id}`,
-    operationId: 'deleteConversation',
-    tag,
-    summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
-    params: conversationParams,
-    answers: { 200: successSchema },
-    problems: ['not-found', 'conflict'],
-    handle: async ({ owner, params, about }) => {
-      const conversation = await services.records.conversation(owner, params.id);
-      if (conversation === undefined) throw notFound('conversation');
-      about(`conversation/${conversation.metadata.name}`);
-      await deleteOne({ client: services.client, resource: conversations, feed: services.feeds.conversations, object: conversation });
-      return success;
-    },
-  }),
-  sendMessageRoute(services),
-];
+export const conversationRoutes = (services: Services, search: ConversationSearch): readonly Route[] => {
+  const responses = new ResponseCache(services);
+  return [
+    keyRoute({
+      method: 'post',
+      path: base,
+      operationId: 'startConversation',
+      tag,
+      summary: 'Start a conversation; answers with the start task to poll',
+      headers: idempotencyHeaders,
+      body: startRequestSchema,
+      responses: { 200: startTaskSchema },
+      problems: startProblems,
+      handle: async ({ owner, headers, body, about }) => {
+        const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
+        about(`conversation/${conversation.metadata.name}`);
+        return { json: await presentedStartTask(services, conversation) };
+      },
+    }),
+    keyRoute({
+      method: 'post',
+      path: `${base}/stream-start`,
+      operationId: 'streamStartConversation',
+      tag,
+      summary: 'Start a conversation; each change of the start task is sent as it happens',
+      headers: idempotencyHeaders,
+      body: startRequestSchema,
+      responses: { 200: startTaskList },
+      problems: [...startProblems, 'share-exceeded'],
+      handle: async ({ principal, owner, headers, body, about, response }) => {
+        // First: nothing is started for a client that could not follow it.
+        response.once('close', services.streams.enter(owner));
+        const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
+        about(`conversation/${conversation.metadata.name}`);
+        streamStart(services, response, conversation, { texts: await startTextsOf(services, conversation), principal });
+        return undefined;
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: base,
+      operationId: 'getConversations',
+      tag,
+      summary: 'Conversations by id, in the order asked; unknown ones are left out',
+      query: idsQuery,
+      responses: { 200: conversationList },
+      problems: ['too-many-ids'],
+      handle: async ({ owner, query, reader }) => {
+        refuseTooMany(query.ids);
+        const found = (await services.lookup.conversations(owner, query.ids)).filter((conversation) => conversation !== undefined);
+        return { jsonText: await responses.freshConversations(found, reader) };
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: `${base}/search`,
+      operationId: 'searchConversations',
+      tag,
+      summary: 'Conversations page by page, newest first',
+      query: conversationSearch,
+      responses: { 200: conversationPage },
+      handle: ({ owner, query: { sort_order, limit, page_id, ...filters }, reader }) => {
+        const wanted = { of: 'conversations', matches: conversationFilter(filters), sort_order, limit, page_id } as const;
+        return { jsonText: responses.conversationPage(search.page(services.lookup.conversationsOf(owner), wanted), reader) };
+      },
+    }),
+    keyRoute({
+      method: 'get',
+      path: `${base}/count`,
+      operationId: 'countConversations',
+      tag,
+      summary: 'How many conversations a search would find',
+      query: conversationFilters,
+      responses: { 200: countSchema },
+      handle: ({ owner, query }) => {
+        const [all, matches] = [services.lookup.conversationsOf(owner), conversationFilter(query)];
+        return { json: matches === undefined ? all.length : all.filter(matches).length };
+      },
+    }),
+    keyRoute({
+      method: 'patch',
+      path: `${base}/{id}`,
+      operationId: 'updateConversation',
+      tag,
+      summary: 'Change the title, the public flag or the tags',
+      params: conversationParams,
+      body: updateRequestSchema,
+      responses: { 200: conversationSchema },
+      problems: ['not-found', 'conflict', 'stored-bytes-limit-exceeded'],
+      handle: async ({ owner, params, body, about, reader }) => {
+        const conversation = await services.lookup.conversation(owner, params.id);
+        if (conversation === undefined) throw notFound('conversation');
+        about(`conversation/${conversation.metadata.name}`);
+        const { updated, reservation } = await update(services, conversation, body);
+        await services.feeds.conversations.shows(updated);
+        reservation.release();
+        return { json: await freshlyPresentedConversation(services, updated, reader) };
+      },
+    }),
+    keyRoute({
+      method: 'delete',
+      path: `${base}/{id}`,
+      operationId: 'deleteConversation',
+      tag,
+      summary: 'Delete a conversation, and its sandbox when no other conversation uses it',
+      params: conversationParams,
+      responses: { 200: successSchema },
+      problems: ['not-found', 'conflict'],
+      handle: async ({ owner, params, about }) => {
+        const conversation = await services.lookup.conversation(owner, params.id);
+        if (conversation === undefined) throw notFound('conversation');
+        about(`conversation/${conversation.metadata.name}`);
+        await deleteOne({ client: services.client, resource: conversations, feed: services.feeds.conversations, object: conversation });
+        return success;
+      },
+    }),
+    sendMessageRoute(services),
+  ];
+};
 
 const maxAttempts = 5;
 
@@ -156,7 +159,7 @@ interface Update {
   readonly reservation: Reservation;
 }
 
-/** What is said of the tags depends on those that are there, so with tags it is said of what is stored, whatever a cache shows. */
+/** A patch of the tags depends on the present ones, so an update with tags is made on the stored version. */
 async function update(services: Services, conversation: CachedConversation, change: UpdateRequest): Promise<Update> {
   if (change.tags === undefined) return store(services, conversation, change);
   const { namespace, name } = conversation.metadata;
@@ -190,7 +193,7 @@ async function store(
   }
 }
 
-/** What an update may change. */
+/** The fields that an update may change. */
 const changeable = ({ title, public: isPublic, tags }: UpdateRequest) => compact({ title, public: isPublic, tags });
 const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 

@@ -8,20 +8,20 @@ import { AgentError } from '../../agent/errors.ts';
 import type { EventQuery } from '../../agent/events.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import type { ReadAgent } from '../limits/agent-reads.ts';
-import { sandboxViewOf } from '../views/conversation.ts';
-import { pageSchema } from '../views/schemas.ts';
-import { countSchema } from './answers.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
+import { pageSchema } from '../presenters/schemas.ts';
+import { countSchema } from './response-schemas.ts';
 import { compact } from './compact.ts';
 import { conversationParams, eventFilters, eventSearch, type EventFilters } from './schemas.ts';
 
 const base = '/api/v1/conversation/{id}/events';
 const tag = 'events';
-/** Of one page. */
+/** Maximum bytes of one page. */
 const maxBytes = 32 * 1024 * 1024;
 
 const eventProblems = ['not-found', 'wrong-state', 'share-exceeded', 'agent-busy', 'agent-silent', 'agent-timeout'] as const;
@@ -40,7 +40,7 @@ interface Agent extends ReadAgent {
   readonly id: string;
 }
 
-/** What an agent has stored of a conversation, passed on while it runs. */
+/** The events that an agent has stored of a conversation, forwarded while the agent runs. */
 export function eventRoutes(services: Services): readonly Route[] {
   const { events, agentReads } = services;
 
@@ -73,7 +73,7 @@ export function eventRoutes(services: Services): readonly Route[] {
       summary: 'What has happened in a conversation, page by page, from its agent while that runs',
       params: conversationParams,
       query: eventSearch,
-      answers: { 200: eventPage },
+      responses: { 200: eventPage },
       problems: eventProblems,
       handle: async ({ owner, params, query: { limit, page_id, sort_order, ...filters }, response }) => {
         const query = { ...queryOf(filters), ...compact({ limit, page_id, sort_order }) };
@@ -95,7 +95,7 @@ export function eventRoutes(services: Services): readonly Route[] {
       summary: 'How many events a search would find',
       params: conversationParams,
       query: eventFilters,
-      answers: { 200: countSchema },
+      responses: { 200: countSchema },
       problems: eventProblems,
       handle: async ({ owner, params, query, response }) => ({
         json: await reading(
@@ -112,11 +112,11 @@ export function eventRoutes(services: Services): readonly Route[] {
 
 const queryOf = ({ kind, kind__eq, ...filters }: EventFilters): EventQuery => compact({ kind: kind__eq ?? kind, ...filters });
 
-/** Of whom to ask. The address is that of the sandbox's pod as its resource has it, never anything of the request. */
-async function agentOf({ records, keys }: Services, owner: string, requested: string): Promise<Agent> {
-  const conversation = await records.conversation(owner, requested);
+/** The agent of a conversation. Its address is that of the sandbox's pod in the Sandbox resource, never a part of the request. */
+async function agentOf({ lookup, keys }: Services, owner: string, requested: string): Promise<Agent> {
+  const conversation = await lookup.conversation(owner, requested);
   if (conversation === undefined) throw notFound('conversation');
-  const sandbox = await records.sandboxOf(conversation);
+  const sandbox = await lookup.sandboxOf(conversation);
   const { phase } = sandboxViewOf(conversation, sandbox);
   if (phase !== 'RUNNING') {
     throw new ProblemError('wrong-state', `The sandbox is in ${phase}; events are read from its agent while that runs.`);

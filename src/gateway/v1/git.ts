@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { GitDirectory } from '../git/directory.ts';
-import type { GitHosts } from '../git/typed-names.ts';
-import { pageSchema } from '../views/schemas.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
+import { pageSchema } from '../presenters/schemas.ts';
 import { paging } from './fields.ts';
 
 const tag = 'git';
@@ -21,13 +20,8 @@ const repositorySchema = z.object({
 });
 const branchSchema = z.object({ name: z.string(), commit_sha: z.string(), protected: z.boolean() });
 
-export interface GitRouteOptions {
-  readonly hosts: GitHosts;
-  readonly directory: GitDirectory;
-}
-
-export const gitRoutes = ({ hosts, directory }: GitRouteOptions): readonly Route[] => {
-  const [first = ''] = Object.keys(hosts);
+export const gitRoutes = ({ gitHosts, git }: Services): readonly Route[] => {
+  const [first = ''] = Object.keys(gitHosts);
   return [
     keyRoute({
       method: 'get',
@@ -36,9 +30,9 @@ export const gitRoutes = ({ hosts, directory }: GitRouteOptions): readonly Route
       tag,
       summary: 'Repositories on the configured git hosts by name or URL',
       query: search,
-      answers: { 200: pageSchema(repositorySchema) },
+      responses: { 200: pageSchema(repositorySchema) },
       handle: async ({ owner, query: { provider = first, query, limit } }) => {
-        const found = await directory.repositories({ owner, provider, query, limit });
+        const found = await git.repositories({ owner, provider, query, limit });
         const items = found.map(({ name, isPublic, defaultBranch }) => ({
           id: name,
           full_name: name,
@@ -56,9 +50,9 @@ export const gitRoutes = ({ hosts, directory }: GitRouteOptions): readonly Route
       tag,
       summary: 'Branches of a repository',
       query: search.extend({ repository: z.string().max(255) }),
-      answers: { 200: pageSchema(branchSchema) },
+      responses: { 200: pageSchema(branchSchema) },
       handle: async ({ owner, query: { provider = first, repository, query, limit } }) => {
-        const found = await directory.branches({ owner, provider, repository, query, limit });
+        const found = await git.branches({ owner, provider, repository, query, limit });
         const items = found.map(({ name, commitSha }) => ({ name, commit_sha: commitSha, protected: false }));
         return { json: { items, next_page_id: null } };
       },

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { uuidOf } from '../../resources/ids.ts';
-import type { Services } from '../app/services.ts';
-import { chosenIdAnnotation } from '../views/start-request.ts';
+import type { Services } from '../services.ts';
+import { chosenIdAnnotation } from '../presenters/start-request.ts';
 
 /** For so long the same key means the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
-/** Names of one key that are looked for in the cache, whatever has become of those before them. */
+/** Number of names of one key that are searched in the cache, also behind one that is gone. */
 const knownNames = 4;
 
 export const idempotencyHeaders = z.object({
@@ -41,24 +41,24 @@ export const messageIdsOf = (keys: Services['keys'], owner: string, conversation
 
 /** The conversation that an owner has started with a key in the last 24 hours, or else the name for a new one. */
 export async function placeOf(
-  { records, clock, keys }: Pick<Services, 'records' | 'clock' | 'keys'>,
+  { lookup, clock, keys }: Pick<Services, 'lookup' | 'clock' | 'keys'>,
   owner: string,
   key: string,
 ): Promise<{ readonly name: string; readonly present: CachedConversation | undefined }> {
   // A client may have chosen a name that an earlier version would have derived; what is chosen says nothing about the key.
   const isFresh = ({ metadata }: CachedConversation) =>
     clock.now() - Date.parse(metadata.creationTimestamp) < windowMs && metadata.annotations?.[chosenIdAnnotation] === undefined;
-  // Of more than one start with this key an earlier one may have been deleted since.
+  // An earlier one of several starts with this key may have been deleted since.
   for (let turn = 0; turn < knownNames; turn++) {
     for (const name of namesOf(keys, owner, key, turn)) {
-      const cached = records.cachedConversation(name);
+      const cached = lookup.cachedConversation(name);
       if (cached?.spec.owner === owner && cached.metadata.deletionTimestamp === undefined && isFresh(cached))
         return { name, present: cached };
     }
   }
   for (let turn = 0; ; turn++) {
     const names = namesOf(keys, owner, key, turn);
-    const found = await records.conversations(owner, names);
+    const found = await lookup.conversations(owner, names);
     const present = found.find((conversation) => conversation !== undefined && isFresh(conversation));
     if (present !== undefined) return { name: present.metadata.name, present };
     const [first] = names;

@@ -2,15 +2,15 @@ import { z } from 'zod';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import { apiKeyRoles, apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import { ownerName } from '../../resources/schema.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import type { Principal } from '../auth/authenticate.ts';
 import { issueKey } from '../auth/issue-key.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf } from '../paging/keyset.ts';
-import { apiKeyRecord, apiKeySchema, issuedApiKeySchema } from '../views/api-key.ts';
-import { success, successSchema } from './answers.ts';
+import { creationOf, pageOf, sortedBy } from '../paging/keyset.ts';
+import { presentApiKey, apiKeySchema, issuedApiKeySchema } from '../presenters/api-key.ts';
+import { success, successSchema } from './response-schemas.ts';
 import { label, optional, paging, time } from './fields.ts';
 import { expiryOfNewKey, refuseTooDeep } from './new-key.ts';
 import { endLegacySessionKeys } from './rotate-key.ts';
@@ -18,7 +18,7 @@ import { endLegacySessionKeys } from './rotate-key.ts';
 const base = '/api/keys';
 const tag = 'account';
 const order = 'keys';
-/** Of one owner. A list of them needs no pages then. */
+/** Maximum keys of one owner, so that a list of them needs no pages. */
 const maxKeys = 100;
 /** Instead of an owner's name: every owner. No owner has this name. */
 const everyOwner = '*';
@@ -48,8 +48,6 @@ const listQuery = z.object({
 
 const byorSchema = z.object({ key: z.null() });
 
-const positionOf = ({ metadata }: ApiKey) => ({ key: metadata.creationTimestamp, id: metadata.name });
-
 export const keyRoutes = (services: Services): readonly Route[] => [
   keyRoute({
     method: 'get',
@@ -58,25 +56,27 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Your API keys, without their values; for an admin also those of others',
     query: listQuery,
-    answers: { 200: z.array(apiKeySchema) },
+    responses: { 200: z.array(apiKeySchema) },
     problems: ['forbidden'],
     hasNextLink: true,
     handle: ({ principal, owner, query, response }) => {
       if (query.owner === undefined) {
-        return { json: pageOf({ items: listed(services, owner), positionOf, descending: false, limit: Infinity }).items.map(apiKeyRecord) };
+        return {
+          json: sortedBy(listed(services, owner), creationOf).map(({ item }) => presentApiKey(item)),
+        };
       }
       const wanted = query.owner;
       if (principal.role !== 'admin' && wanted !== owner)
         throw new ProblemError('forbidden', 'Only a key with the role admin can list the keys of others.');
       const pageOrder = `${order}/${wanted}`;
-      const items = listed(services, wanted === everyOwner ? undefined : wanted);
-      const page = pageOf({ items, positionOf, descending: false, limit: query.limit, after: decodeCursor(pageOrder, query.page_id) });
+      const sorted = sortedBy(listed(services, wanted === everyOwner ? undefined : wanted), creationOf);
+      const page = pageOf(sorted, { descending: false, limit: query.limit, after: decodeCursor(pageOrder, query.page_id) });
       const next = encodeCursor(pageOrder, page.next);
       if (next !== null) {
         const parameters = new URLSearchParams({ owner: wanted, limit: String(query.limit), page_id: next });
         response.setHeader('link', `<${services.publicUrl()}${base}?${parameters.toString()}>; rel="next"`);
       }
-      return { json: page.items.map(apiKeyRecord) };
+      return { json: page.items.map(presentApiKey) };
     },
   }),
   keyRoute({
@@ -86,14 +86,14 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Make an API key, which ends with the key that makes it; the answer shows it for the only time',
     body: keyRequestSchema,
-    answers: { 201: issuedApiKeySchema },
+    responses: { 201: issuedApiKeySchema },
     problems: ['forbidden', 'too-many-keys', 'key-depth-exceeded'],
     handle: async ({ principal, body, about }) => {
       const owner = ownerFor(principal, body);
       refuseTooDeep(principal.chain);
       const nowMs = services.clock.now();
       const expiresAtMs = expiryOfNewKey(body.expires_at, { chain: principal.chain, maxLifetimeMs: services.maxKeyLifetimeMs, nowMs });
-      if (services.records.apiKeysOf(owner).length >= maxKeys) {
+      if (services.lookup.apiKeysOf(owner).length >= maxKeys) {
         throw new ProblemError('too-many-keys', `An owner can have ${maxKeys} keys. Revoke one that is not needed.`);
       }
       const { key, resource } = await issueKey({
@@ -108,7 +108,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
       });
       about(targetOf(resource));
       await services.feeds.apiKeys.settled(resource.metadata.name, (seen) => seen !== undefined);
-      return { status: 201, json: { ...apiKeyRecord(resource), key } };
+      return { status: 201, json: { ...presentApiKey(resource), key } };
     },
   }),
   keyRoute({
@@ -118,10 +118,10 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Revoke one of your API keys, and with it the keys that it made and what they opened; for an admin also those of others',
     params: z.object({ id: z.string() }),
-    answers: { 200: successSchema },
+    responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ principal, owner, params, about }) => {
-      const found = await services.records.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
+      const found = await services.lookup.apiKey(principal.role === 'admin' ? undefined : owner, params.id);
       if (found === undefined) throw notFound('API key');
       const { name, namespace, uid } = found.metadata;
       about(targetOf(found));
@@ -141,7 +141,7 @@ export const keyRoutes = (services: Services): readonly Route[] => [
     operationId: 'getModelKey',
     tag,
     summary: 'A key for models of your own: there is none, models are configured with the sandboxes',
-    answers: { 200: byorSchema },
+    responses: { 200: byorSchema },
     handle: () => ({ json: { key: null } }),
   }),
 ];
@@ -150,8 +150,8 @@ export const keyRoutes = (services: Services): readonly Route[] => [
 const targetOf = ({ metadata, spec }: ApiKey): string => `key/${metadata.name} of ${spec.owner}`;
 
 /** Leaves out keys with a deleted maker: Kubernetes is about to delete them, and they open nothing any more. */
-const listed = ({ records, ring }: Services, owner: string | undefined): readonly ApiKey[] =>
-  (owner === undefined ? records.everyApiKey() : records.apiKeysOf(owner)).filter((key) => !ring.isOrphan(key));
+const listed = ({ lookup, ring }: Services, owner: string | undefined): readonly ApiKey[] =>
+  (owner === undefined ? lookup.everyApiKey() : lookup.apiKeysOf(owner)).filter((key) => !ring.isOrphan(key));
 
 /** Throws 403 where the key that asks is not an admin's, and the wish is beyond its own owner and role. */
 function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {

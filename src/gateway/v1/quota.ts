@@ -1,11 +1,11 @@
 import { conversationIdOf } from '../../resources/ids.ts';
 import { ownerRule, quotaRules, type QuotaRule } from '../../resources/quota-rules.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { ProblemError } from '../errors/problem-error.ts';
-import type { Holdings } from '../lookup/records.ts';
+import type { Holdings } from '../lookup/resource-lookup.ts';
 import { conversationsIn, groupOf, slotsInUse, startsWithoutSandbox } from '../lookup/usage.ts';
-import { quotaRecord, quotaSchema, sharedLimit } from '../views/quota.ts';
+import { presentQuota, quotaSchema, sharedLimit } from '../presenters/quota.ts';
 
 const retryAfterSeconds = 10;
 
@@ -16,25 +16,25 @@ export const quotaRoutes = (services: Services): readonly Route[] => [
     operationId: 'getQuota',
     tag: 'account',
     summary: 'How much may be active at once and stored, how much is, and what one more start would pause',
-    answers: { 200: quotaSchema },
+    responses: { 200: quotaSchema },
     handle: ({ owner }) => {
-      const { records, clock } = services;
-      const quotas = records.quotas();
+      const { lookup, clock } = services;
+      const quotas = lookup.quotas();
       const rules = quotaRules(quotas);
-      const holdings = records.holdingsOf(owner);
+      const holdings = lookup.holdingsOf(owner);
       const inside = conversationsIn(holdings);
       const { namespace } = rules;
       return {
-        json: quotaRecord({
+        json: presentQuota({
           owner,
-          group: groupOf(holdings, ownerRule(rules, owner), { now: clock.now(), templates: records.templates() }),
-          starts: startsWithoutSandbox(holdings, records),
+          group: groupOf(holdings, ownerRule(rules, owner), { now: clock.now(), templates: lookup.templates() }),
+          starts: startsWithoutSandbox(holdings, lookup),
           shared:
             namespace &&
             sharedLimit(
               namespace,
               quotas.find(({ metadata }) => metadata.name === namespace.quotaName),
-              { active: () => slotsInUse(records.everyHolding(), records), sandboxNamed: (name) => records.sandboxNamed(name) },
+              { active: () => slotsInUse(lookup.everyHolding(), lookup), sandboxNamed: (name) => lookup.sandboxNamed(name) },
             ),
           refused: refusalOf(services, owner),
           stored: services.caps.stored(owner),
@@ -52,14 +52,14 @@ interface Refusal {
   readonly current: number;
 }
 
-function refusalOf({ records }: Services, owner: string): Refusal | undefined {
+function refusalOf({ lookup }: Services, owner: string): Refusal | undefined {
   const refusal = (rule: QuotaRule | undefined, holdings: () => Holdings): Refusal | undefined => {
     if (rule?.onExceeded !== 'Reject') return undefined;
-    const current = slotsInUse(holdings(), records);
+    const current = slotsInUse(holdings(), lookup);
     return current < rule.limit ? undefined : { rule, current };
   };
-  const rules = quotaRules(records.quotas());
-  return refusal(ownerRule(rules, owner), () => records.holdingsOf(owner)) ?? refusal(rules.namespace, () => records.everyHolding());
+  const rules = quotaRules(lookup.quotas());
+  return refusal(ownerRule(rules, owner), () => lookup.holdingsOf(owner)) ?? refusal(rules.namespace, () => lookup.everyHolding());
 }
 
 /**

@@ -9,16 +9,16 @@ import {
   viewOfSandbox,
   type Sandbox,
 } from '../../resources/sandbox.ts';
-import type { Services } from '../app/services.ts';
+import type { Services } from '../services.ts';
 
 /**
  * Whether a sandbox that is in ERROR comes back when a person asks for it: one that has run, unless the start of the conversation
  * that it was made for has failed. Of sandboxes in another phase this says nothing.
  */
-export function comesBackFromError({ records }: Pick<Services, 'records'>, sandbox: Sandbox): boolean {
+export function comesBackFromError({ lookup }: Pick<Services, 'lookup'>, sandbox: Sandbox): boolean {
   if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
   const maker = sandbox.metadata.ownerReferences?.find(({ kind, controller }) => kind === conversations.kind && controller === true);
-  const made = records.cachedConversation(maker?.name);
+  const made = lookup.cachedConversation(maker?.name);
   return made === undefined || made.metadata.uid !== maker?.uid || startStatusOf(made) !== 'ERROR';
 }
 
@@ -36,7 +36,7 @@ export async function requestResume({ client, clock, feeds }: Services, namespac
 
 const maxAttempts = 5;
 
-/** The same, and that a run which its pause has cut goes on. Said of one generation, so it is written on the version that was read. */
+/** Requests a resume, and that a run which the pause has interrupted continues. The request names a generation, so it is written on the version that was read. */
 export async function requestRun({ client, clock, feeds }: Services, namespace: string, name: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { metadata, spec } = await client.get(sandboxes, namespace, name);

@@ -8,7 +8,7 @@ import {
   sessionKeyGenerationOf,
   type Sandbox,
 } from '../../resources/sandbox.ts';
-import type { Services } from '../app/services.ts';
+import type { Services } from '../services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { findStored } from '../lookup/find-stored.ts';
 
@@ -61,11 +61,11 @@ export async function rotateSessionKey(
  * key as it is, so that the client repeats the revocation, and a repetition continues where the first one has ended.
  */
 export async function endLegacySessionKeys(services: Services, revoked: ApiKey): Promise<void> {
-  const { records, ring } = services;
+  const { lookup, ring } = services;
   const { uid } = revoked.metadata;
-  const ending = records.everyApiKey().filter((key) => key.metadata.uid === uid || ring.dependsOn(key, uid));
+  const ending = lookup.everyApiKey().filter((key) => key.metadata.uid === uid || ring.dependsOn(key, uid));
   const owners = new Set([revoked, ...ending].map(({ spec }) => spec.owner));
-  const legacy = [...owners].flatMap((owner) => records.sandboxesOf(owner).filter(hasLegacySessionKey)).values();
+  const legacy = [...owners].flatMap((owner) => lookup.sandboxesOf(owner).filter(hasLegacySessionKey)).values();
   const work = async () => {
     for (const sandbox of legacy) {
       try {

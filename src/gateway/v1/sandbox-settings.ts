@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { sessionRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { sessionRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
 import { sandboxParams } from './schemas.ts';
 
@@ -9,10 +9,10 @@ const tag = 'sandboxes';
 const secretListSchema = z.object({ secrets: z.array(z.object({ name: z.string(), description: z.string().nullable() })) });
 const secretParams = sandboxParams.extend({ name: z.string() });
 
-/** What clients inside and beside a sandbox ask for with its session key. Secrets reach agents by their template: over REST there are none. */
-export function sandboxSettingsRoutes({ records }: Services): readonly Route[] {
+/** Endpoints for clients inside and beside a sandbox that have its session key. Secrets reach agents by their template: over REST there are none. */
+export function sandboxSettingsRoutes({ lookup }: Services): readonly Route[] {
   const refuseForeign = async (owner: string | undefined, id: string) => {
-    if (owner !== undefined && (await records.sandbox(owner, id)) === undefined) throw notFound('sandbox');
+    if (owner !== undefined && (await lookup.sandbox(owner, id)) === undefined) throw notFound('sandbox');
   };
   return [
     sessionRoute({
@@ -22,7 +22,7 @@ export function sandboxSettingsRoutes({ records }: Services): readonly Route[] {
       tag,
       summary: 'The names of the secrets that are handed out over REST: none',
       params: sandboxParams,
-      answers: { 200: secretListSchema },
+      responses: { 200: secretListSchema },
       problems: ['not-found'],
       handle: async ({ owner, params }) => {
         await refuseForeign(owner, params.id);
@@ -36,7 +36,7 @@ export function sandboxSettingsRoutes({ records }: Services): readonly Route[] {
       tag,
       summary: 'The value of a secret: there is none',
       params: secretParams,
-      answers: {},
+      responses: {},
       problems: ['not-found'],
       handle: async ({ owner, params }) => {
         await refuseForeign(owner, params.id);

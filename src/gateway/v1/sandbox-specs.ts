@@ -1,9 +1,9 @@
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf } from '../paging/keyset.ts';
-import { sandboxSpecRecord } from '../views/sandbox-spec.ts';
-import { sandboxSpecList, sandboxSpecPage } from './answers.ts';
+import { pageOf, sortedBy } from '../paging/keyset.ts';
+import { presentSandboxSpec } from '../presenters/sandbox-spec.ts';
+import { sandboxSpecList, sandboxSpecPage } from './response-schemas.ts';
 import { refuseTooMany } from './fields.ts';
 import { idQuery, pageQuery } from './schemas.ts';
 
@@ -11,7 +11,7 @@ const base = '/api/v1/sandbox-specs';
 const tag = 'sandbox specs';
 const order = 'sandbox-specs';
 
-export const sandboxSpecRoutes = ({ records }: Services): readonly Route[] => [
+export const sandboxSpecRoutes = ({ lookup }: Services): readonly Route[] => [
   keyRoute({
     method: 'get',
     path: `${base}/search`,
@@ -19,16 +19,11 @@ export const sandboxSpecRoutes = ({ records }: Services): readonly Route[] => [
     tag,
     summary: 'What sandboxes can be made from, by name',
     query: pageQuery,
-    answers: { 200: sandboxSpecPage },
+    responses: { 200: sandboxSpecPage },
     handle: ({ query: { limit, page_id } }) => {
-      const { items, next } = pageOf({
-        items: records.templates(),
-        positionOf: ({ metadata }) => ({ key: metadata.name, id: metadata.name }),
-        descending: false,
-        limit,
-        after: decodeCursor(order, page_id),
-      });
-      return { json: { items: items.map(sandboxSpecRecord), next_page_id: encodeCursor(order, next) } };
+      const sorted = sortedBy(lookup.templates(), ({ metadata }) => ({ key: metadata.name, id: metadata.name }));
+      const { items, next } = pageOf(sorted, { descending: false, limit, after: decodeCursor(order, page_id) });
+      return { json: { items: items.map(presentSandboxSpec), next_page_id: encodeCursor(order, next) } };
     },
   }),
   keyRoute({
@@ -38,12 +33,12 @@ export const sandboxSpecRoutes = ({ records }: Services): readonly Route[] => [
     tag,
     summary: 'Sandbox specs by id, in the order asked; null for unknown ones',
     query: idQuery,
-    answers: { 200: sandboxSpecList },
+    responses: { 200: sandboxSpecList },
     problems: ['too-many-ids'],
     handle: async ({ query }) => {
       refuseTooMany(query.id);
-      const found = await Promise.all(query.id.map((id) => records.template(id)));
-      return { json: found.map((template) => (template === undefined ? null : sandboxSpecRecord(template))) };
+      const found = await Promise.all(query.id.map((id) => lookup.template(id)));
+      return { json: found.map((template) => (template === undefined ? null : presentSandboxSpec(template))) };
     },
   }),
 ];

@@ -5,13 +5,13 @@ import { newUuid } from '@conversation-operator/kube/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf } from '../paging/keyset.ts';
-import { sandboxRecord, sandboxSchema } from '../views/sandbox.ts';
-import { sandboxList, sandboxPage, success, successSchema } from './answers.ts';
+import { creationOf, pageOf, sortedBy } from '../paging/keyset.ts';
+import { presentSandbox, sandboxSchema } from '../presenters/sandbox.ts';
+import { sandboxList, sandboxPage, success, successSchema } from './response-schemas.ts';
 import { deleteOne } from './delete-one.ts';
 import { refuseTooMany } from './fields.ts';
 import { idQuery, pageQuery, resumeRequestSchema, sandboxParams, sandboxStartQuery } from './schemas.ts';
@@ -31,17 +31,15 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Sandboxes page by page, newest first',
     query: pageQuery,
-    answers: { 200: sandboxPage },
+    responses: { 200: sandboxPage },
     handle: ({ owner, query: { limit, page_id }, reader }) => {
-      const { items, next } = pageOf({
-        items: services.records.sandboxesOf(owner),
-        positionOf: ({ metadata }) => ({ key: metadata.creationTimestamp, id: metadata.name }),
-        descending: true,
-        limit,
-        after: decodeCursor(order, page_id),
-      });
+      const sorted = sortedBy(services.lookup.sandboxesOf(owner), creationOf);
+      const { items, next } = pageOf(sorted, { descending: true, limit, after: decodeCursor(order, page_id) });
       return {
-        json: { items: items.map((sandbox) => sandboxRecord(sandbox, services.exposure, reader)), next_page_id: encodeCursor(order, next) },
+        json: {
+          items: items.map((sandbox) => presentSandbox(sandbox, services.exposure, reader)),
+          next_page_id: encodeCursor(order, next),
+        },
       };
     },
   }),
@@ -52,12 +50,12 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Sandboxes by id, in the order asked; null for unknown ones',
     query: idQuery,
-    answers: { 200: sandboxList },
+    responses: { 200: sandboxList },
     problems: ['too-many-ids'],
     handle: async ({ owner, query, reader }) => {
       refuseTooMany(query.id);
-      const found = await services.records.sandboxes(owner, query.id);
-      return { json: found.map((sandbox) => (sandbox === undefined ? null : sandboxRecord(sandbox, services.exposure, reader))) };
+      const found = await services.lookup.sandboxes(owner, query.id);
+      return { json: found.map((sandbox) => (sandbox === undefined ? null : presentSandbox(sandbox, services.exposure, reader))) };
     },
   }),
   keyRoute({
@@ -67,12 +65,12 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Start a sandbox without a conversation',
     query: sandboxStartQuery,
-    answers: { 200: sandboxSchema },
+    responses: { 200: sandboxSchema },
     problems: ['not-found', 'quota-exceeded', 'sandbox-limit-exceeded'],
     handle: async ({ owner, query, about, reader }) => {
       const sandbox = await startSandbox(services, owner, query.sandbox_spec_id);
       about(`sandbox/${sandbox.metadata.name}`);
-      return { json: sandboxRecord(sandbox, services.exposure, reader) };
+      return { json: presentSandbox(sandbox, services.exposure, reader) };
     },
   }),
   keyRoute({
@@ -82,7 +80,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Pause a sandbox; its files stay',
     params: sandboxParams,
-    answers: { 200: successSchema },
+    responses: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict'],
     handle: async ({ owner, params, about }) => {
       const sandbox = await changeable(services, owner, params.id, about);
@@ -102,14 +100,14 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     summary: 'Resume a paused sandbox; after a pause by its owner its agent stays paused unless it is to run',
     params: sandboxParams,
     body: resumeRequestSchema,
-    answers: { 200: successSchema },
+    responses: { 200: successSchema },
     problems: ['not-found', 'wrong-state', 'conflict', 'quota-exceeded'],
     handle: async ({ owner, params, body, about }) => {
       const sandbox = await changeable(services, owner, params.id, about);
       const isFailed = comesBackFromError(services, sandbox);
       refuseIn(sandbox, isFailed ? ['MISSING'] : ['ERROR', 'MISSING']);
       const { name, namespace } = sandbox.metadata;
-      if (isFailed || viewOfSandbox(services.records.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
+      if (isFailed || viewOfSandbox(services.lookup.sandboxNamed(name)).phase === 'PAUSED') refuseOverQuota(services, owner);
       await (body.run === true ? requestRun : requestResume)(services, namespace, name);
       return success;
     },
@@ -121,7 +119,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Replace the session keys of a sandbox: what the old ones have opened ends, and the next record has another one',
     params: sandboxParams,
-    answers: { 200: successSchema },
+    responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ owner, params, about }) => {
       const sandbox = await changeable(services, owner, params.id, about);
@@ -136,7 +134,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
     tag,
     summary: 'Delete a sandbox and its files',
     params: sandboxParams,
-    answers: { 200: successSchema },
+    responses: { 200: successSchema },
     problems: ['not-found', 'conflict'],
     handle: async ({ owner, params, about }) => {
       const sandbox = await changeable(services, owner, params.id, about);
@@ -147,8 +145,8 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
 ];
 
 /** The sandbox that a request changes or deletes: 404 when it is not the owner's. */
-async function changeable({ records }: Services, owner: string, id: string, about: (target: string) => void): Promise<Sandbox> {
-  const sandbox = await records.sandbox(owner, id);
+async function changeable({ lookup }: Services, owner: string, id: string, about: (target: string) => void): Promise<Sandbox> {
+  const sandbox = await lookup.sandbox(owner, id);
   if (sandbox === undefined) throw notFound('sandbox');
   about(`sandbox/${sandbox.metadata.name}`);
   return sandbox;
@@ -161,8 +159,8 @@ function refuseIn(sandbox: Sandbox, phases: readonly SandboxStatus[]): void {
 }
 
 async function startSandbox(services: Services, owner: string, specId: string | undefined): Promise<Sandbox> {
-  const { client, namespace, clock, random, records, feeds } = services;
-  const template = await records.template(specId ?? services.templateName);
+  const { client, namespace, clock, random, lookup, feeds } = services;
+  const template = await lookup.template(specId ?? services.templateName);
   if (template === undefined) throw notFound('sandbox spec');
   refuseOverQuota(services, owner);
   const name = ownSandboxName(newUuid(clock.now(), random));
@@ -177,8 +175,8 @@ async function startSandbox(services: Services, owner: string, specId: string | 
   try {
     sandbox = await client.create(sandboxes, object).catch(async (error: unknown) => {
       if (!(error instanceof TransportError)) throw error;
-      // It may have been stored all the same, and its name is ours alone.
-      const present = await records.sandbox(owner, name);
+      // The sandbox may be stored all the same, and no other request has its name.
+      const present = await lookup.sandbox(owner, name);
       if (present === undefined) throw unavailable(undefined, error);
       return present;
     });

@@ -2,10 +2,9 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { conversationIdOf } from '../../resources/ids.ts';
 import { Derived } from '../lookup/derived.ts';
 import { decodeCursor, encodeCursor } from '../paging/cursor.ts';
-import { pageOf } from '../paging/keyset.ts';
-import { following, sortedBy, type Placed } from '../paging/sorted.ts';
-import { updatedAt } from '../views/conversation.ts';
-import { titleOf } from '../views/title.ts';
+import { pageOf, sortedBy, type Placed } from '../paging/keyset.ts';
+import { updatedAt } from '../presenters/conversation.ts';
+import { titleOf } from '../presenters/title.ts';
 import type { ConversationFilters, StartTaskFilters } from './schemas.ts';
 
 const createdAt = ({ metadata }: CachedConversation): string => metadata.creationTimestamp;
@@ -17,14 +16,14 @@ const keys: Readonly<Record<string, (conversation: CachedConversation) => string
 
 type Order = Derived<readonly CachedConversation[], readonly Placed<CachedConversation>[]>;
 
-/** An order remembers where each conversation stands, and how all of an owner's follow each other, until they change. */
+/** An order remembers the position of each conversation, and the sorted conversations of an owner, until they change. */
 function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
   const positions = new Derived((conversation: CachedConversation) => ({ key: keyOf(conversation), id: conversationIdOf(conversation) }));
   return new Derived((all) => sortedBy(all, (conversation) => positions.of(conversation)));
 }
 
 interface Search {
-  /** Of which search a page is one: a cursor of another one is refused. */
+  /** The search that a page belongs to: a cursor of another one is refused. */
   readonly of: 'conversations' | 'start-tasks';
   /** Absent: all of them. */
   readonly matches?: ((conversation: CachedConversation) => boolean) | undefined;
@@ -41,15 +40,11 @@ export class ConversationSearch {
    * One page in the order that is asked for, `<FIELD>` or `<FIELD>_DESC`.
    * @param all Of one owner: an array that is the same one as long as nothing in it has changed.
    */
-  page(all: readonly CachedConversation[], { of, matches = () => true, sort_order, limit, page_id }: Search) {
+  page(all: readonly CachedConversation[], { of, matches, sort_order, limit, page_id }: Search) {
     const order = `${of}/${sort_order}`;
-    const request = { descending: sort_order.endsWith('_DESC'), limit, after: decodeCursor(order, page_id) };
-    const { items, next } = pageOf({
-      items: following(this.#order(sort_order.replace(/_DESC$/, '')).of(all), { ...request, matches }),
-      positionOf: ({ position }) => position,
-      ...request,
-    });
-    return { items: items.map(({ item }) => item), next_page_id: encodeCursor(order, next) };
+    const request = { descending: sort_order.endsWith('_DESC'), limit, after: decodeCursor(order, page_id), matches };
+    const { items, next } = pageOf(this.#order(sort_order.replace(/_DESC$/, '')).of(all), request);
+    return { items, next_page_id: encodeCursor(order, next) };
   }
 
   #order(field: string): Order {

@@ -3,12 +3,12 @@ import { cachedConversation, type CachedConversation } from '../../resources/cac
 import { conversations, sandboxStatuses, startStatusOf, type Conversation } from '../../resources/conversation.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
-import { keyRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { ProblemError, notFound } from '../errors/problem-error.ts';
 import { invalidRequest } from '../errors/validation.ts';
 import { findStored } from '../lookup/find-stored.ts';
-import { sandboxViewOf } from '../views/conversation.ts';
+import { sandboxViewOf } from '../presenters/conversation.ts';
 import { idempotencyHeaders, messageIdsOf } from './idempotency.ts';
 import { isTooLarge, maxQueuedBytes, queueMessage } from './message-queue.ts';
 import { refuseOverQuota } from './quota.ts';
@@ -34,7 +34,7 @@ export const sendMessageRoute = (services: Services): Route =>
     params: conversationParams,
     headers: idempotencyHeaders,
     body: sendMessageSchema,
-    answers: { 200: sentSchema, 202: sentSchema },
+    responses: { 200: sentSchema, 202: sentSchema },
     problems: [
       'not-found',
       'wrong-state',
@@ -45,8 +45,8 @@ export const sendMessageRoute = (services: Services): Route =>
       'stored-bytes-limit-exceeded',
     ],
     handle: async ({ owner, params, headers, body, about }) => {
-      const { client, clock, random, records, feeds } = services;
-      const known = await records.conversation(owner, params.id);
+      const { client, clock, random, lookup, feeds } = services;
+      const known = await lookup.conversation(owner, params.id);
       if (known === undefined) throw notFound('conversation');
       const { name, namespace } = known.metadata;
       about(`conversation/${name}`);
@@ -71,7 +71,7 @@ export const sendMessageRoute = (services: Services): Route =>
       void feeds.conversations.shows(cachedConversation(updated)).then(() => reservation?.release());
       const isTold = (seen: CachedConversation | undefined) => (seen?.status?.messages?.lastDelivered ?? 0) >= number;
       if (phase === 'RUNNING') await feeds.conversations.settled(name, isTold, deliveryMs);
-      const told = isTold(records.cachedConversation(name));
+      const told = isTold(lookup.cachedConversation(name));
       return told
         ? { json: { success: true, sandbox_status: 'RUNNING', queued: false } }
         : { status: 202, json: { success: true, sandbox_status: isWoken ? 'STARTING' : phase, queued: true } };

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { keyRoute, openRoute, type Route } from '../app/route.ts';
-import type { Services } from '../app/services.ts';
+import { keyRoute, openRoute, type Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
 import { notFound, ProblemError } from '../errors/problem-error.ts';
-import type { GitHosts } from '../git/typed-names.ts';
-import { pageSchema } from '../views/schemas.ts';
+import { pageSchema } from '../presenters/schemas.ts';
 import { conversationParams } from './schemas.ts';
 
 const tag = 'settings';
@@ -23,18 +22,18 @@ const noDeviceLogin = [
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
 
-/** What the official command line and web UI ask a service for before and around everything else. */
-export const settingsRoutes = (services: Services, hosts: GitHosts): readonly Route[] => {
+/** Endpoints that the official command line and web UI call before everything else. */
+export const settingsRoutes = (services: Services): readonly Route[] => {
   const settings = (): z.output<typeof settingsSchema> => {
-    const template = services.records.templates().find(({ metadata }) => metadata.name === services.templateName);
+    const template = services.lookup.templates().find(({ metadata }) => metadata.name === services.templateName);
     return {
       llm_api_key_set: true,
       llm_model: template?.spec.agent.model ?? 'default',
-      provider_tokens_set: Object.fromEntries(Object.keys(hosts).map((provider) => [provider, null])),
+      provider_tokens_set: Object.fromEntries(Object.keys(services.gitHosts).map((provider) => [provider, null])),
     };
   };
   const settingsAt = (path: string, operationId: string, summary: string) =>
-    keyRoute({ method: 'get', path, operationId, tag, summary, answers: { 200: settingsSchema }, handle: () => ({ json: settings() }) });
+    keyRoute({ method: 'get', path, operationId, tag, summary, responses: { 200: settingsSchema }, handle: () => ({ json: settings() }) });
   return [
     settingsAt('/api/v1/settings', 'getSettings', 'Which model agents use by default, and the configured git hosts'),
     settingsAt('/api/settings', 'getAgentSettings', 'The same, where clients look for it that take the service for an agent'),
@@ -44,7 +43,7 @@ export const settingsRoutes = (services: Services, hosts: GitHosts): readonly Ro
       operationId: 'listAgentProfiles',
       tag,
       summary: 'Profiles of agents: there are none',
-      answers: { 200: profilesSchema },
+      responses: { 200: profilesSchema },
       handle: () => ({ json: { profiles: [], active_agent_profile_id: null } }),
     }),
     keyRoute({
@@ -53,7 +52,7 @@ export const settingsRoutes = (services: Services, hosts: GitHosts): readonly Ro
       operationId: 'searchSkills',
       tag,
       summary: 'Skills of all agents: there are none, skills come with repositories',
-      answers: { 200: pageSchema(skillSchema) },
+      responses: { 200: pageSchema(skillSchema) },
       handle: () => ({ json: { items: [], next_page_id: null } }),
     }),
     keyRoute({
@@ -63,10 +62,10 @@ export const settingsRoutes = (services: Services, hosts: GitHosts): readonly Ro
       tag: 'conversations',
       summary: 'Skills that the service has given a conversation: none',
       params: conversationParams,
-      answers: { 200: z.object({ skills: z.array(skillSchema) }) },
+      responses: { 200: z.object({ skills: z.array(skillSchema) }) },
       problems: ['not-found'],
       handle: async ({ owner, params }) => {
-        if ((await services.records.conversation(owner, params.id)) === undefined) throw notFound('conversation');
+        if ((await services.lookup.conversation(owner, params.id)) === undefined) throw notFound('conversation');
         return { json: { skills: [] } };
       },
     }),
@@ -76,7 +75,7 @@ export const settingsRoutes = (services: Services, hosts: GitHosts): readonly Ro
       operationId: 'authorizeDevice',
       tag,
       summary: 'Login by a code: there is none, and the answer says where keys come from',
-      answers: {},
+      responses: {},
       problems: ['no-device-login'],
       handle: () => {
         throw new ProblemError('no-device-login', noDeviceLogin);

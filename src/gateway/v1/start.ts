@@ -9,25 +9,25 @@ import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 import { storedBytesOf } from '../../resources/stored-size.ts';
 import { viewOfSandbox } from '../../resources/sandbox.ts';
-import type { Services } from '../app/services.ts';
+import type { Services } from '../services.ts';
 import type { ProblemCode } from '../errors/catalogue.ts';
 import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts';
 import { findStored } from '../lookup/find-stored.ts';
 import { capProblems } from '../lookup/storage-caps.ts';
-import { chosenIdAnnotation } from '../views/start-request.ts';
+import { chosenIdAnnotation } from '../presenters/start-request.ts';
 import { compact } from './compact.ts';
 import { placeOf } from './idempotency.ts';
 import { refuseOverQuota } from './quota.ts';
 import { comesBackFromError, requestResume } from './resume.ts';
 import { messageOf, type StartRequest } from './schemas.ts';
 
-/** SHA-256 of the request that made a conversation: tells whether the same start is asked for again. */
+/** SHA-256 of the request that made a conversation, by which a repetition of the same start is recognized. */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
 /** Independent of the order of the fields and of unknown ones, since the schema has put them in its own. */
 const textOf = ({ conversation_id: _id, ...request }: StartRequest): Buffer => Buffer.from(JSON.stringify(request));
 
-/** What `startConversation` throws beside what any write may. */
+/** Problems of `startConversation` beside those of any write. */
 export const startProblems = [
   'repository-access-denied',
   'branch-not-found',
@@ -40,7 +40,7 @@ export const startProblems = [
   ...capProblems,
 ] as const satisfies readonly ProblemCode[];
 
-/** The names that a request's ids stand for, once it is known that the owner may use them. */
+/** The names behind a request's ids, which the owner may use. */
 interface References {
   readonly templateName: string;
   readonly sandboxName: string | undefined;
@@ -52,12 +52,12 @@ interface References {
 }
 
 async function resolve(services: Services, owner: string, request: StartRequest): Promise<References> {
-  const { records, templateName } = services;
+  const { lookup, templateName } = services;
   const { sandbox_id: sandboxId, sandbox_spec_id: specId, parent_conversation_id: parentId } = request;
   const [sandbox, template, parent] = await Promise.all([
-    sandboxId === undefined ? undefined : records.sandbox(owner, sandboxId),
-    specId === undefined ? undefined : records.template(specId),
-    parentId === undefined ? undefined : records.conversation(owner, parentId),
+    sandboxId === undefined ? undefined : lookup.sandbox(owner, sandboxId),
+    specId === undefined ? undefined : lookup.template(specId),
+    parentId === undefined ? undefined : lookup.conversation(owner, parentId),
   ]);
   if (specId !== undefined && template === undefined) throw notFound('sandbox spec');
   if (parentId !== undefined && parent === undefined) throw notFound('parent conversation');
@@ -112,7 +112,7 @@ interface Place {
 async function placeFor(services: Services, owner: string, request: StartRequest, idempotencyKey: string | undefined): Promise<Place> {
   const { conversation_id: chosen } = request;
   if (chosen !== undefined) {
-    const present = await services.records.conversation(owner, chosen);
+    const present = await services.lookup.conversation(owner, chosen);
     // Otherwise a client could take the name that another start, or a conversation of kubectl's, is about to get.
     if (present === undefined && isDerivedForm(chosen)) throw taken(request);
     return { name: chosen, present };
@@ -130,15 +130,15 @@ const taken = (request: StartRequest): ProblemError =>
       );
 
 /** Throws 422 where the template does not allow the model. Without a template the start itself finds out. */
-async function refuseModel({ records }: Services, { llm_model: model }: StartRequest, { templateName }: References): Promise<void> {
-  const template = model === undefined ? undefined : await records.template(templateName);
+async function refuseModel({ lookup }: Services, { llm_model: model }: StartRequest, { templateName }: References): Promise<void> {
+  const template = model === undefined ? undefined : await lookup.template(templateName);
   if (model === undefined || template === undefined || isModelAllowed(model, template.spec.agent)) return;
   throw new ProblemError('model-not-allowed', `The sandbox spec ${templateName} does not allow the model ${model}.`, {
     errors: [{ path: 'body.llm_model', message: 'must be a model that the sandbox spec allows' }],
   });
 }
 
-/** Throws 403 or 422 where a host says that it lacks the repository or the branch. A host that can't be asked stops no start. */
+/** Throws 403 or 422 when the git host lacks the repository or the branch. Without an answer of the host, the clone decides. */
 async function refuseUnknownRepository({ git }: Services, owner: string, request: StartRequest): Promise<void> {
   const { selected_repository: repository, selected_branch: branch, git_provider: provider } = request;
   const check = repository === undefined ? 'unknown' : await git.access({ owner, provider, repository, branch });

@@ -2,12 +2,12 @@ import type { Response } from 'express';
 import { sleep } from '@conversation-operator/kube/clock';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { isStartOver } from '../../resources/conversation.ts';
-import type { Services } from '../app/services.ts';
+import type { Services } from '../services.ts';
 import type { Principal } from '../auth/authenticate.ts';
-import type { StartTexts } from '../views/start-request.ts';
-import { startTaskAt, transitionsOf, type StartTask } from '../views/start-task.ts';
+import type { StartTexts } from '../presenters/start-request.ts';
+import { startTaskAt, transitionsOf, type StartTask } from '../presenters/start-task.ts';
 
-/** Shorter than the idle time after which common proxies cut a connection. */
+/** Delay between two bytes: less than the idle time after which common proxies close a connection. */
 const whiteSpaceMs = 15_000;
 /** Delay before the texts of an element are read again. */
 const rereadMs = 1_000;
@@ -26,7 +26,7 @@ export function streamStart(
   conversation: CachedConversation,
   { texts, principal }: { readonly texts: StartTexts; readonly principal: Principal },
 ): void {
-  const { feeds, clock, exposure, records, ring, startTexts, streams, waiting } = services;
+  const { feeds, clock, exposure, lookup, ring, startTexts, streams, slowReaders } = services;
   const { name, uid } = conversation.metadata;
   const { owner } = conversation.spec;
   let known = conversation;
@@ -47,7 +47,7 @@ export function streamStart(
   const write = (task: StartTask) => {
     response.write(`${written === 0 ? '' : ',\n'}${JSON.stringify(task)}`);
     written += 1;
-    waiting.add(response, owner, () => response.destroy());
+    slowReaders.add(response, owner, () => response.destroy());
     if (isStartOver(task.status)) end();
   };
   /** The next element; undefined where there is none yet. */
@@ -58,7 +58,7 @@ export function streamStart(
       return { ...startTaskAt(known, own, { status: 'ERROR', time }, undefined), detail, error: detail };
     }
     const transition = transitionsOf(known)[written];
-    const access = exposure.accessTo(records.sandboxNamed(known.status?.sandboxName));
+    const access = exposure.accessTo(lookup.sandboxNamed(known.status?.sandboxName));
     return transition && startTaskAt(known, own, transition, access);
   };
   const writeAll = async () => {
@@ -94,10 +94,10 @@ export function streamStart(
   const stopListening = feeds.conversations.on(name, follow);
   const forgets: (() => void)[] = [];
   response.once('close', () => end(''));
-  const access = exposure.accessTo(records.sandboxNamed(conversation.status?.sandboxName));
+  const access = exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName));
   write(startTaskAt(conversation, texts, { status: 'WORKING', time: conversation.metadata.creationTimestamp }, access));
-  // Nothing is awaited between this look and the listening above: no state falls between them.
-  const cached = records.cachedConversation(name);
+  // Nothing is awaited between this read and the listening above, so no state is missed.
+  const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
   // Last, since a shutdown that has begun ends it at once: the client learns which start it is all the same.
   const ended = () => end();

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { StartTask } from '../../../src/gateway/views/start-task.ts';
-import { startTaskSchema } from '../../../src/gateway/views/start-task.ts';
+import type { StartTask } from '../../../src/gateway/presenters/start-task.ts';
+import { startTaskSchema } from '../../../src/gateway/presenters/start-task.ts';
 import { saying, type Answer, type RestUser } from '../../support/rest-user.ts';
 
 const retryMs = 300;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { hashKey, generateKey } from '../../../src/gateway/auth/key.ts';
 import { issueKey } from '../../../src/gateway/auth/issue-key.ts';
-import { apiKeySchema, issuedApiKeySchema } from '../../../src/gateway/views/api-key.ts';
+import { apiKeySchema, issuedApiKeySchema } from '../../../src/gateway/presenters/api-key.ts';
 import { apiKeys, type ApiKeySpec } from '../../../src/resources/api-key.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { RequestListener, Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
-import { createHttpServer, type HttpServerOptions } from '../../../src/gateway/app/server.ts';
+import { createHttpServer, type HttpServerOptions } from '../../../src/gateway/http/server.ts';
 import { eventually } from '../../support/eventually.ts';
 
 const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';

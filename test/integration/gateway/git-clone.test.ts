@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SandboxKeys, type CloneGrant } from '../../../src/agent/keys.ts';
-import { createAgentSide, type AgentSide } from '../../../src/gateway/agent-side/agent-side.ts';
+import { createCallbackServer, type CallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
 import { ClonePart } from '../../../src/gateway/git/clone-part.ts';
 import { basicAuthorization, type GitCredentials } from '../../../src/gateway/git/credentials.ts';
 import { PrivateHost } from '../../../src/gateway/git/private-host.ts';
@@ -63,7 +63,7 @@ let host: GitServer;
 let elsewhere: GitServer;
 let hosts: Record<string, string>;
 let privateHost: PrivateHost;
-let side: AgentSide;
+let side: CallbackServer;
 let url: string;
 beforeAll(async () => {
   const many = join(folder, 'many');
@@ -85,8 +85,8 @@ beforeAll(async () => {
     ...{ host: privateHost, keys, conversations: cache(conversations), defaultProvider: 'forgejo' },
     ...{ limits: { idleMs: 2000, lagMs: 500 }, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
   });
-  side = createAgentSide({
-    ...{ parts: [part], sandboxes: cache(sandboxes), namespace: 'default', host: '127.0.0.1', port: 0 },
+  side = createCallbackServer({
+    ...{ handlers: [part], sandboxes: cache(sandboxes), namespace: 'default', host: '127.0.0.1', port: 0 },
     ...{ clock: systemClock, logger: silentLogger, metrics: createMetrics() },
   });
   url = `http://127.0.0.1:${(await side.listen()).port}`;

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { hintsPath, type AgentHint } from '../../../src/agent/hints.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { startNotificationListener, type NotificationListener } from '../../../src/controllers/notification-listener.ts';
-import { HintSender } from '../../../src/gateway/agent-side/hint-sender.ts';
+import { HintSender } from '../../../src/gateway/callback-server/hint-sender.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { eventually } from '../../support/eventually.ts';

@@ -6,7 +6,7 @@ import { apiKeys } from '../../../src/resources/api-key.ts';
 import { conversations, type StartStatus } from '../../../src/resources/conversation.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { systemClock, type Clock } from '../../../packages/kube/src/clock.ts';
-import { startTaskSchema, type StartTask } from '../../../src/gateway/views/start-task.ts';
+import { startTaskSchema, type StartTask } from '../../../src/gateway/presenters/start-task.ts';
 import { eventually } from '../../support/eventually.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 

@@ -2,8 +2,8 @@ import { connect } from 'node:net';
 import { once } from 'node:events';
 import type { AgentHint } from '../../../src/agent/hints.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
-import { createAgentSide, type AgentSide } from '../../../src/gateway/agent-side/agent-side.ts';
-import { webhooks } from '../../../src/gateway/agent-side/webhooks.ts';
+import { createCallbackServer, type CallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
+import { webhooks } from '../../../src/gateway/callback-server/webhooks.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
@@ -21,7 +21,7 @@ const toolEvent = [{ kind: 'ObservationEvent', observation: { content: [{ type: 
 
 describe("the agents' webhooks", () => {
   let hints: AgentHint[] = [];
-  let side: AgentSide;
+  let side: CallbackServer;
   let port: number;
   beforeEach(async () => {
     hints = [];
@@ -32,8 +32,8 @@ describe("the agents' webhooks", () => {
       store.set({ ...known, metadata: { ...known.metadata, namespace, uid: `uid-${name}` }, ...(status === undefined ? {} : { status }) });
     }
     const metrics = createMetrics();
-    side = createAgentSide({
-      parts: [webhooks({ keys, tell: (hint) => void hints.push(hint), clock: systemClock, metrics })],
+    side = createCallbackServer({
+      handlers: [webhooks({ keys, tell: (hint) => void hints.push(hint), clock: systemClock, metrics })],
       sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
       ...{ namespace, host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics },
     });

@@ -266,7 +266,7 @@ export class TestGateway {
     const route = this.gateway.routes
       .toSorted((left, right) => Number(left.path.includes('{')) - Number(right.path.includes('{')))
       .find((candidate) => candidate.method === method.toLowerCase() && matches(candidate.path, pathname));
-    const schema: z.ZodType = route?.answers[status] ?? problemSchema;
+    const schema: z.ZodType = route?.responses[status] ?? problemSchema;
     // Parsing drops what the schema does not know, so equality says that nothing undocumented was sent.
     expect(schema.parse(json)).toEqual(json);
   }

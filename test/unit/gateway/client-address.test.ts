@@ -1,6 +1,6 @@
 import { Socket } from 'node:net';
 import { addressRanges } from '../../../src/config/address-range.ts';
-import { clientAddressBehind, subscriberOf } from '../../../src/gateway/limits/client-address.ts';
+import { subscriberOf, trustedProxies } from '../../../src/gateway/limits/client-address.ts';
 
 const from = (remoteAddress: string, forwarded?: string) => ({
   socket: Object.defineProperty(new Socket(), 'remoteAddress', { value: remoteAddress }),
@@ -23,7 +23,7 @@ describe("a client's address", () => {
     ['of IPv4 in IPv6 is that of IPv4', ['10.0.0.0/8'], '::ffff:10.1.2.3', '198.51.100.1', '198.51.100.1'],
     ['of a connection that is gone is empty', ['10.0.0.0/8'], '', '198.51.100.1', ''],
   ])('%s', (_case, trusted, remote, forwarded, expected) => {
-    expect(clientAddressBehind(trusted)(from(remote, forwarded))).toBe(expected);
+    expect(trustedProxies(trusted).clientAddress(from(remote, forwarded))).toBe(expected);
   });
 
   it.each([

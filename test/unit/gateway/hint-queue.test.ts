@@ -1,4 +1,4 @@
-import { HintQueue } from '../../../src/gateway/agent-side/hint-queue.ts';
+import { HintQueue } from '../../../src/gateway/callback-server/hint-queue.ts';
 
 const queue = (limits = {}) => new HintQueue({ maxSandboxesPerOwner: 3, maxOwners: 3, ...limits });
 const hint = (sandbox: string, conversationId?: string) => ({

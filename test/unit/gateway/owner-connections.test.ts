@@ -1,12 +1,12 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { ProblemError } from '../../../src/gateway/errors/problem-error.ts';
-import { clientAddressBehind } from '../../../src/gateway/limits/client-address.ts';
+import { trustedProxies } from '../../../src/gateway/limits/client-address.ts';
 import { OwnerConnections } from '../../../src/gateway/limits/owner-connections.ts';
 
 const aSocket = (remoteAddress = '192.0.2.1') => Object.assign(new EventEmitter(), { remoteAddress });
-const setUp = (max: number, trustedProxies: readonly string[] = []) => {
-  const connections = new OwnerConnections({ max, trustedProxies, clientAddress: clientAddressBehind(trustedProxies) });
+const setUp = (max: number, trusted: readonly string[] = []) => {
+  const connections = new OwnerConnections({ max, proxies: trustedProxies(trusted) });
   return (socket: ReturnType<typeof aSocket>, owner: string): string => {
     try {
       connections.attribute(socket as unknown as Socket, owner);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { decodeCursor, encodeCursor } from '../../../src/gateway/paging/cursor.ts';
-import { pageOf, type Position } from '../../../src/gateway/paging/keyset.ts';
+import { pageOf, sortedBy, type Position } from '../../../src/gateway/paging/keyset.ts';
 
 /** Few keys, so that many items share one. */
 const positions = fc.uniqueArray(
@@ -20,13 +20,10 @@ const sorted = (items: readonly Position[], descending: boolean) => {
 };
 
 const page = (items: readonly Position[], limit: number, descending: boolean, cursor: string | null) =>
-  pageOf({
-    items,
-    positionOf: (item) => item,
-    descending,
-    limit,
-    after: decodeCursor('test', cursor ?? undefined),
-  });
+  pageOf(
+    sortedBy(items, (item) => item),
+    { descending, limit, after: decodeCursor('test', cursor ?? undefined) },
+  );
 
 describe('pages', () => {
   it('give each item once and in order, whatever their size', () => {
@@ -68,6 +65,24 @@ describe('pages', () => {
           expect(seen).toEqual(sorted(seen, descending));
           const staying = universe.filter(({ id }) => isStaying(id));
           expect(seen.filter(({ id }) => isStaying(id))).toEqual(sorted(staying, descending));
+        },
+      ),
+    );
+  });
+
+  it('have only what matches, as many as a page of nothing else would', () => {
+    fc.assert(
+      fc.property(
+        positions,
+        fc.integer({ min: 1, max: 10 }),
+        fc.boolean(),
+        fc.constantFrom('0', '1', '9'),
+        (items, limit, descending, digit) => {
+          const matches = ({ id }: Position) => id.includes(digit);
+          const all = sortedBy(items, (item) => item);
+          const expected = page(items.filter(matches), limit, descending, null);
+          expect(pageOf(all, { descending, limit, matches })).toEqual(expected);
+          expect(expected.items).toEqual(sorted(items.filter(matches), descending).slice(0, limit));
         },
       ),
     );

@@ -1,0 +1,136 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { requestIdOf } from '../http/request-id.ts';
+import { sendJson } from '../http/send-json.ts';
+import { sendProblem } from '../http/send-problem.ts';
+import { closeServer, createHttpServer, listenOn } from '../http/server.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { toProblem } from '../errors/to-problem.ts';
+import { AddressConnections } from '../limits/address-connections.ts';
+import { OwnerConnections } from '../limits/owner-connections.ts';
+import { trustedProxies } from '../limits/client-address.ts';
+import type { Cache } from '../lookup/cache.ts';
+import type { CallbackHandler } from './handler.ts';
+
+export interface CallbackServerOptions {
+  readonly handlers: readonly CallbackHandler[];
+  /** With the index `podIP` of `gatewayIndexers`. */
+  readonly sandboxes: Cache<Sandbox>;
+  readonly namespace: string;
+  readonly host: string;
+  /** 0: any free one. */
+  readonly port: number;
+  /** Connections at once; 2000 by default. The sandboxes of one owner may have a quarter of them. */
+  readonly maxConnections?: number;
+  /** Maximum connections of one address at once, which is one sandbox where each has its own; by default without limit. */
+  readonly maxConnectionsPerAddress?: number;
+  /** How long requests under way may take once it closes; 5 s by default. */
+  readonly graceMs?: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface CallbackServer {
+  /** Rejects with a message for people when it can't. */
+  listen(): Promise<{ readonly port: number }>;
+  close(): Promise<void>;
+}
+
+/** The decoded segments of a path; undefined for one that could be taken for another. */
+function segmentsOf(pathname: string): readonly string[] | undefined {
+  try {
+    const segments = pathname.slice(1).split('/').map(decodeURIComponent);
+    return segments.some((segment) => segment === '' || segment === '.' || segment === '..' || segment.includes('/'))
+      ? undefined
+      : segments;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The owner of the sandbox with this address; undefined for an address of no sandbox, or of several owners, as on a node's own network. */
+function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefined {
+  const owners = new Set(store.byIndex('podIP', address).map(({ spec }) => spec.owner));
+  const [owner] = owners;
+  return owners.size === 1 ? owner : undefined;
+}
+
+/**
+ * The part of the installation that sandboxes may reach: a listener of its own, so that a network policy can close the REST
+ * service to them. Whoever connects may be anything that a sandbox runs.
+ */
+export function createCallbackServer(options: CallbackServerOptions): CallbackServer {
+  const { sandboxes, namespace, clock, metrics, maxConnections = 2000, graceMs = 5000 } = options;
+  const logger = options.logger.child({ component: 'agent-side' });
+  const handlers = new Map(options.handlers.map((handler) => [handler.name, handler]));
+  const closing = new AbortController();
+  const proxies = trustedProxies([]);
+  const connections = new AddressConnections({
+    max: options.maxConnectionsPerAddress ?? 0,
+    proxies,
+    metrics,
+    logger,
+  });
+
+  const ownerConnections = new OwnerConnections({ max: maxConnections, proxies });
+  const admit = (socket: Socket): void => {
+    connections.admit(socket);
+    const owner = ownerOfPod(sandboxes, proxies.clientAddress({ headers: {}, socket }));
+    if (owner === undefined || socket.destroyed) return;
+    try {
+      ownerConnections.attribute(socket, owner);
+    } catch {
+      metrics.droppedConnections.inc();
+      socket.destroy();
+    }
+  };
+
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const url = new URL(request.url ?? '/', 'http://gateway');
+    if (url.pathname === '/alive') {
+      sendJson(response, 200, { status: 'ok' });
+      return;
+    }
+    const [name, sandboxName, ...path] = segmentsOf(url.pathname) ?? [];
+    const handler = handlers.get(name ?? '');
+    if (handler === undefined || sandboxName === undefined || path.length === 0)
+      throw new ProblemError('route-not-found', 'There is no such endpoint.');
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('the caller has gone')));
+    const signal = AbortSignal.any([gone.signal, closing.signal]);
+    await handler.handle({
+      request,
+      response,
+      sandbox: sandboxes.store.get(namespace, sandboxName),
+      path,
+      query: url.searchParams,
+      signal,
+    });
+  };
+
+  const server = createHttpServer(
+    {
+      wantsUpgrade: () => false,
+      request: (request, response) => {
+        answer(request, response).catch((error: unknown) => {
+          const problem = toProblem(error);
+          if (problem.code === 'internal') logger.error('A request of a sandbox failed', { error });
+          sendProblem(response, problem, requestIdOf(request));
+        });
+      },
+    },
+    { maxConnections, onDrop: () => metrics.droppedConnections.inc(), onConnection: admit },
+  );
+  return {
+    listen: () => listenOn(server, options.host, options.port),
+    close: async () => {
+      await closeServer(server, clock, graceMs);
+      closing.abort(new Error('the gateway closes'));
+    },
+  };
+}

@@ -1,0 +1,83 @@
+import type { AgentHint } from '../../agent/hints.ts';
+
+/** The hints that wait of one sandbox. */
+interface Entry {
+  readonly namespace: string;
+  readonly sandbox: string;
+  /** Whether a hint is about any of the sandbox's conversations: then none is named. */
+  isOfAny: boolean;
+  readonly conversationIds: Set<string>;
+}
+
+/** Maximum number of conversations of one sandbox that are named; of more, all of the sandbox's are meant. */
+const maxNamed = 16;
+
+/**
+ * Hints that wait for an operator, each once. Owners have a share each, and take scheduler: one whose sandboxes have a lot to say delays and
+ * displaces no hint of others. What is displaced is lost, and found by polling.
+ */
+export class HintQueue {
+  readonly #maxSandboxesPerOwner: number;
+  readonly #maxOwners: number;
+  /** By owner and sandbox, each first whose turn is next. */
+  readonly #owners = new Map<string, Map<string, Entry>>();
+
+  constructor({ maxSandboxesPerOwner, maxOwners }: { readonly maxSandboxesPerOwner: number; readonly maxOwners: number }) {
+    this.#maxSandboxesPerOwner = maxSandboxesPerOwner;
+    this.#maxOwners = maxOwners;
+  }
+
+  get isEmpty(): boolean {
+    return this.#owners.size === 0;
+  }
+
+  add(owner: string, { namespace, sandbox, conversationId }: AgentHint): void {
+    const sandboxes = this.#owners.get(owner) ?? new Map<string, Entry>();
+    if (!this.#owners.has(owner)) dropFirst(this.#owners, this.#maxOwners - 1);
+    this.#owners.set(owner, sandboxes);
+    const key = `${namespace}/${sandbox}`;
+    const entry = sandboxes.get(key) ?? { namespace, sandbox, isOfAny: false, conversationIds: new Set<string>() };
+    if (!sandboxes.has(key)) dropFirst(sandboxes, this.#maxSandboxesPerOwner - 1);
+    sandboxes.set(key, entry);
+    if (conversationId === undefined || entry.conversationIds.size === maxNamed) entry.isOfAny = true;
+    else entry.conversationIds.add(conversationId);
+    if (entry.isOfAny) entry.conversationIds.clear();
+  }
+
+  /** Takes up to so many, of the owners by scheduler. */
+  take(count: number): AgentHint[] {
+    const hints: AgentHint[] = [];
+    while (hints.length < count) {
+      const [first] = this.#owners;
+      if (first === undefined) break;
+      const [owner, sandboxes] = first;
+      this.#owners.delete(owner);
+      hints.push(...takeSandbox(sandboxes, count - hints.length));
+      if (sandboxes.size > 0) this.#owners.set(owner, sandboxes);
+    }
+    return hints;
+  }
+
+  clear(): void {
+    this.#owners.clear();
+  }
+}
+
+/** Takes the hints of the sandbox whose turn is next, as far as there is room. */
+function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentHint[] {
+  const [first] = sandboxes;
+  if (first === undefined) return [];
+  const [key, { namespace, sandbox, isOfAny, conversationIds }] = first;
+  if (isOfAny || conversationIds.size <= room) sandboxes.delete(key);
+  if (isOfAny) return [{ namespace, sandbox }];
+  const ids = [...conversationIds].slice(0, room);
+  for (const id of ids) conversationIds.delete(id);
+  return ids.map((conversationId) => ({ namespace, sandbox, conversationId }));
+}
+
+function dropFirst(map: Map<string, unknown>, max: number): void {
+  for (const key of map.keys()) {
+    if (map.size <= max) return;
+    map.delete(key);
+  }
+}

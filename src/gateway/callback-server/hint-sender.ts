@@ -1,0 +1,126 @@
+import { lookup } from 'node:dns/promises';
+import { isIP, isIPv6 } from 'node:net';
+import { Agent, request, type Dispatcher } from 'undici';
+import { hintsPath, mostHints, type AgentHint } from '../../agent/hints.ts';
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import type { Logger } from '@conversation-operator/kube/logger';
+import { HintQueue } from './hint-queue.ts';
+
+export interface HintSenderOptions {
+  /** URLs of all operators, without a path. A name is resolved regularly, and each of its addresses gets the hints. */
+  readonly urls: readonly string[];
+  /** The key that operators expect. */
+  readonly key: () => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** All addresses of a host name; the system's by default. */
+  readonly resolve?: (host: string) => Promise<readonly string[]>;
+}
+
+/** How long addresses are taken to be right. */
+const refreshMs = 10_000;
+const answerMs = 2_000;
+/** One that has just not taken anything is left alone for so long. */
+const restMs = 1_000;
+/** Maximum number of sandboxes of one owner, and of owners, whose hints wait for one operator; beyond that the oldest are dropped. */
+const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
+
+const systemLookup = async (host: string): Promise<readonly string[]> =>
+  isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
+
+/** One operator: a request at a time, and what comes meanwhile goes with the next one, each conversation once. */
+interface Target {
+  readonly origin: string;
+  readonly waiting: HintQueue;
+  isBusy: boolean;
+  restUntil: number;
+}
+
+/** Passes hints on to every operator, of which the leader acts. Nothing is kept, repeated or waited for: agents are polled all the same. */
+export class HintSender {
+  readonly #options: HintSenderOptions;
+  readonly #urls: readonly URL[];
+  readonly #dispatcher: Dispatcher = new Agent({ connect: { timeout: answerMs }, connections: 1, pipelining: 1 });
+  readonly #closing = new AbortController();
+  #targets = new Map<string, Target>();
+  #timer: Timer | undefined;
+  readonly #unknown = new Set<string>();
+
+  constructor(options: HintSenderOptions) {
+    this.#options = options;
+    this.#urls = options.urls.map((url) => new URL(url));
+  }
+
+  /** Resolves when the names of the operators have been resolved for the first time, in vain or not. */
+  async open(): Promise<void> {
+    await this.#refresh();
+  }
+
+  tell(hint: AgentHint, owner: string): void {
+    for (const target of this.#targets.values()) {
+      target.waiting.add(owner, hint);
+      void this.#pump(target);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.cancel();
+    this.#closing.abort(new Error('the gateway closes'));
+    await this.#dispatcher.destroy();
+  }
+
+  async #refresh(): Promise<void> {
+    const { clock } = this.#options;
+    const found = await Promise.all(this.#urls.map((url) => this.#originsOf(url)));
+    this.#targets = new Map(found.flat().map((origin) => [origin, this.#targets.get(origin) ?? newTarget(origin)]));
+    if (!this.#closing.signal.aborted) this.#timer = clock.after(refreshMs, () => void this.#refresh());
+  }
+
+  async #originsOf({ protocol, hostname, port }: URL): Promise<readonly string[]> {
+    const { resolve = systemLookup, logger } = this.#options;
+    try {
+      const addresses = await resolve(hostname.replace(/^\[|\]$/g, ''));
+      this.#unknown.delete(hostname);
+      return addresses.map((address) => `${protocol}//${isIPv6(address) ? `[${address}]` : address}${port === '' ? '' : `:${port}`}`);
+    } catch (error) {
+      // While no operator is there, a headless Service has no addresses, and its name may not be known.
+      if (!this.#unknown.has(hostname)) logger.warn('Operators can not be found; agents are polled only', { host: hostname, error });
+      this.#unknown.add(hostname);
+      return [];
+    }
+  }
+
+  async #pump(target: Target): Promise<void> {
+    const { clock, logger } = this.#options;
+    if (target.isBusy) return;
+    if (clock.monotonic() < target.restUntil) {
+      target.waiting.clear();
+      return;
+    }
+    target.isBusy = true;
+    try {
+      while (!target.waiting.isEmpty && !this.#closing.signal.aborted) await this.#send(target.origin, target.waiting.take(mostHints));
+    } catch (error) {
+      target.waiting.clear();
+      target.restUntil = clock.monotonic() + restMs;
+      logger.debug('an operator took no hints', { operator: target.origin, error });
+    } finally {
+      target.isBusy = false;
+    }
+  }
+
+  async #send(origin: string, hints: readonly AgentHint[]): Promise<void> {
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(answerMs)]);
+    const { statusCode, body } = await request(`${origin}${hintsPath}`, {
+      dispatcher: this.#dispatcher,
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#options.key()}` },
+      body: JSON.stringify({ hints }),
+      signal,
+    });
+    await body.dump({ limit: 4096, signal });
+    if (statusCode !== 204) throw new Error(`the operator answered ${statusCode}`);
+  }
+}
+
+const newTarget = (origin: string): Target => ({ origin, waiting: new HintQueue(queueLimits), isBusy: false, restUntil: -Infinity });

@@ -1,0 +1,117 @@
+import type { IncomingMessage } from 'node:http';
+import type { AgentHint } from '../../agent/hints.ts';
+import type { SandboxKeys } from '../../agent/keys.ts';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Metrics } from '../../observability/metrics.ts';
+import { parseUuid } from '@conversation-operator/kube/uuid';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { TokenBuckets } from '../limits/token-buckets.ts';
+import { isEqual } from '../proxy/session-keys.ts';
+import type { CallbackHandler } from './handler.ts';
+import { SubstringSearch } from './substring-search.ts';
+
+export interface WebhooksOptions {
+  readonly keys: Pick<SandboxKeys, 'sessionKey'>;
+  /** Returns at once. */
+  readonly tell: (hint: AgentHint, owner: string) => void;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+/** In every event that changes what a conversation is, and in the whole state; in what a tool or a model says only by chance. */
+const changeMarker = 'execution_status';
+/** Maximum bytes that are searched; a longer body counts as a change. */
+const maxSearchedBytes = 1024 * 1024;
+const patienceMs = 5_000;
+/** Webhooks a second of one sandbox: a little more than several conversations that work send. */
+const perSecond = 20;
+const burst = 100;
+const maxSandboxes = 20_000;
+/** Webhooks a second of all sandboxes of one owner. */
+const perOwnerSecond = 200;
+const ownersBurst = 1_000;
+const maxOwners = 20_000;
+
+/**
+ * The agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with the sandbox's session key. They are read
+ * only as far as it takes to know that something may have changed, and believed in nothing: the operator asks the agent.
+ */
+export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): CallbackHandler {
+  const buckets = new TokenBuckets({ clock, perSecond, burst, capacity: maxSandboxes });
+  const ownersBuckets = new TokenBuckets({ clock, perSecond: perOwnerSecond, burst: ownersBurst, capacity: maxOwners });
+
+  const keyOf = (sandbox: Sandbox | undefined): string | undefined => {
+    try {
+      // One that is compared in vain takes the place of the key of a sandbox that does not exist.
+      return sandbox === undefined ? keys.sessionKey('none') : keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId);
+    } catch {
+      return undefined;
+    }
+  };
+
+  const authenticate = (request: IncomingMessage, sandbox: Sandbox | undefined): Sandbox => {
+    const given = request.headers['x-session-api-key'];
+    const key = keyOf(sandbox);
+    const isRight = key !== undefined && isEqual(key, typeof given === 'string' ? given : '');
+    if (isRight && sandbox !== undefined) return sandbox;
+    metrics.webhooks.inc({ result: 'unauthorized' });
+    throw new ProblemError('unauthorized', 'The session key of the sandbox is needed.');
+  };
+
+  return {
+    name: 'webhooks',
+    handle: async ({ request, response, sandbox: named, path, signal }) => {
+      const { metadata, spec } = authenticate(request, named);
+      const id = whatOf(path);
+      if (id === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
+      if (request.method !== 'POST') throw new ProblemError('method-not-allowed', 'Webhooks are posted.', { headers: { Allow: 'POST' } });
+      // An agent that gets an error sends the webhook again.
+      const done = (result: 'told' | 'passed' | 'limited') => {
+        metrics.webhooks.inc({ result });
+        response.writeHead(204).end();
+      };
+      if (!buckets.take(metadata.uid).allowed || !ownersBuckets.take(spec.owner).allowed) {
+        done('limited');
+        return;
+      }
+      const hint = { namespace: metadata.namespace, sandbox: metadata.name };
+      if (id === 'any') tell(hint, spec.owner);
+      else if (await namesChange(request, clock, signal)) tell({ ...hint, conversationId: id }, spec.owner);
+      else {
+        done('passed');
+        return;
+      }
+      done('told');
+    },
+  };
+}
+
+/** The id of the conversation, or any of the sandbox's; undefined: there is no such webhook. */
+function whatOf([what, id, ...rest]: readonly string[]): string | undefined {
+  if (what === 'conversations' && id === undefined) return 'any';
+  return what === 'events' && id !== undefined && rest.length === 0 ? parseUuid(id) : undefined;
+}
+
+/** Whether the body of a webhook names a change. Ends as soon as that is known, and discards the rest of the body. */
+function namesChange(request: IncomingMessage, clock: Clock, signal: AbortSignal): Promise<boolean> {
+  const search = new SubstringSearch(changeMarker);
+  return new Promise((resolve) => {
+    let size = 0;
+    const end = (found: boolean) => {
+      timer.cancel();
+      signal.removeEventListener('abort', giveUp);
+      request.off('data', read).off('end', giveUp).off('error', giveUp).resume();
+      resolve(found);
+    };
+    const giveUp = () => end(false);
+    const read = (piece: Buffer) => {
+      size += piece.length;
+      if (search.isIn(piece) || size > maxSearchedBytes) end(true);
+    };
+    const timer = clock.after(patienceMs, giveUp);
+    signal.addEventListener('abort', giveUp, { once: true });
+    request.on('data', read).once('end', giveUp).once('error', giveUp);
+    if (signal.aborted) giveUp();
+  });
+}

@@ -1,0 +1,61 @@
+import type { IncomingMessage } from 'node:http';
+import { ProblemError } from '../errors/problem-error.ts';
+
+/** Browsers send some 20, and each proxy on the way some more. */
+const maxHeaders = 200;
+/** Headers that a request may have once: of two, the gateway and a proxy before it could each believe another one. */
+const single: ReadonlySet<string> = new Set([
+  ...['host', 'authorization', 'content-type', 'content-encoding', 'content-length', 'transfer-encoding', 'upgrade', 'x-session-api-key'],
+]);
+/** A host name or address, and a port. */
+const hostForm = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{0,5})?$/;
+const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i;
+/** Printable, and no fragment, which has no place in a request. */
+const plainTarget = /^[!"$-~]*$/;
+
+const refuse = (detail: string) => new ProblemError('malformed-request', detail);
+
+/** The name of a header that may come once and came twice. */
+function repeatedName(rawHeaders: readonly string[]): string | undefined {
+  const seen = new Set<string>();
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]?.toLowerCase() ?? '';
+    if (!single.has(name)) continue;
+    if (seen.has(name)) return name;
+    seen.add(name);
+  }
+  return undefined;
+}
+
+/**
+ * The flaw of a request that could be parsed: two readers could take it for different requests. A target in absolute
+ * form becomes one in origin form.
+ */
+export function headFlaw(request: IncomingMessage): ProblemError | undefined {
+  const { rawHeaders, headers, httpVersion } = request;
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refuse('Only HTTP/1.1 is spoken here, and HTTP/1.0.');
+  if (rawHeaders.length > maxHeaders * 2) {
+    return new ProblemError('headers-too-large', `There are more than ${maxHeaders} headers.`);
+  }
+  const repeated = repeatedName(rawHeaders);
+  if (repeated !== undefined) return refuse(`There is more than one ${repeated} header.`);
+  if (headers.host === undefined ? httpVersion === '1.1' : !hostForm.test(headers.host))
+    return refuse('There is no Host header that is a host.');
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion !== '1.1')) {
+    return refuse('The only transfer coding is chunked, with HTTP/1.1.');
+  }
+  return targetFlaw(request);
+}
+
+function targetFlaw(request: IncomingMessage): ProblemError | undefined {
+  const target = request.url ?? '';
+  if (!plainTarget.test(target)) return refuse('The request target is not written plainly.');
+  if (target.startsWith('/') || (target === '*' && request.method === 'OPTIONS')) return undefined;
+  const [, authority, rest = ''] = absoluteForm.exec(target) ?? [];
+  if (authority === undefined || authority.toLowerCase() !== request.headers.host?.toLowerCase()) {
+    return refuse('The request target is neither a path nor a URL of this host.');
+  }
+  request.url = rest.startsWith('/') ? rest : `/${rest}`;
+  return undefined;
+}

@@ -1,0 +1,145 @@
+import type { Request, Response } from 'express';
+import type { z } from 'zod';
+import type { Principal } from '../auth/authenticate.ts';
+import type { ProblemCode } from '../errors/catalogue.ts';
+import { validate, type Schemas } from '../errors/validation.ts';
+import type { RequestKind } from '../limits/rate-limits.ts';
+import type { Reader } from '../proxy/session-keys.ts';
+
+declare module 'express-serve-static-core' {
+  /** The stages of one request share these. */
+  interface Locals {
+    requestId: string;
+    route?: Route;
+    /** Set also where the path is known and the method is not. */
+    pattern?: string | undefined;
+    principal?: Principal;
+    /** Owner of the API key, or of the sandbox whose session key the request shows. */
+    owner?: string;
+    /** Subject of a write, for the audit. */
+    target?: string;
+    /** Gives back what the request holds while it is worked on. */
+    leave?: () => void;
+    /** Result of the handler. */
+    result?: HandlerResult;
+    /** The code of the problem that was the response. */
+    problem?: ProblemCode;
+  }
+}
+
+/** Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself; undefined where these are not counted. */
+export type HandlerResult =
+  { readonly status?: number; readonly json: unknown } | { readonly jsonText: string } | { readonly sentBytes: number } | undefined;
+
+/** Description of an endpoint, of which the router and the OpenAPI document are both made. */
+interface Description {
+  readonly method: 'get' | 'post' | 'patch' | 'delete';
+  /** As in OpenAPI: /api/v1/sandboxes/{id}. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: string;
+  readonly summary: string;
+  readonly responses: Readonly<Record<number, z.ZodType>>;
+  /** Beside those that any endpoint of its kind may answer. */
+  readonly problems?: readonly ProblemCode[];
+  readonly deprecated?: true;
+  /** Good answers may have a Link to the next page. */
+  readonly hasNextLink?: true;
+  /** Media type of a success; JSON by default. */
+  readonly mediaType?: 'text/html';
+}
+
+export interface Route extends Description {
+  /** `session`: the session key of the sandbox that `{id}` names opens the route too. */
+  readonly access: 'key' | 'session' | 'open';
+  readonly params?: z.ZodType;
+  readonly query?: z.ZodType;
+  /** By their names in lower case. */
+  readonly headers?: z.ZodType;
+  readonly body?: z.ZodType;
+  readonly handle: (raw: RawCall) => HandlerResult | Promise<HandlerResult>;
+}
+
+export const kindOf = ({ method }: Pick<Route, 'method'>): RequestKind => (method === 'get' ? 'reads' : 'writes');
+
+export interface RawCall {
+  readonly principal: Principal | undefined;
+  /** Gets the session keys in the answer; undefined where the principal is. */
+  readonly reader: Reader | undefined;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly request: Request;
+  readonly response: Response;
+}
+
+export interface Call<P, Q, B, H> {
+  readonly principal: Principal;
+  /** Gets the session keys in the answer. */
+  readonly reader: Reader;
+  readonly owner: string;
+  readonly params: P;
+  readonly query: Q;
+  readonly headers: H;
+  readonly body: B;
+  readonly response: Response;
+  /** Names what a write is about, for the audit. */
+  readonly about: (target: string) => void;
+}
+
+interface KeyRoute<P, Q, B, H> extends Description {
+  readonly params?: z.ZodType<P>;
+  readonly query?: z.ZodType<Q>;
+  readonly headers?: z.ZodType<H>;
+  readonly body?: z.ZodType<B>;
+  readonly handle: (call: Call<P, Q, B, H>) => HandlerResult | Promise<HandlerResult>;
+}
+
+/** An endpoint that needs an API key. Its handler is called with what its schemas have made of the request. */
+export function keyRoute<P = undefined, Q = undefined, B = undefined, H = undefined>(definition: KeyRoute<P, Q, B, H>): Route {
+  const schemas: Schemas<P, Q, B, H> = definition;
+  return {
+    ...definition,
+    access: 'key',
+    handle: ({ principal, reader, query, request, response }) => {
+      if (principal === undefined || reader === undefined) throw new Error(`${definition.operationId} was reached without a key`);
+      const { params, headers } = request;
+      const valid = validate(schemas, { params, query, headers, body: (request.body as unknown) ?? {} });
+      return definition.handle({
+        principal,
+        reader,
+        owner: principal.owner,
+        // Undefined exactly where the route has no schema for it, which is what P, Q, H and B say then.
+        params: valid.params as P,
+        query: valid.query as Q,
+        headers: valid.headers as H,
+        body: valid.body as B,
+        response,
+        about: (target) => {
+          response.locals.target = target;
+        },
+      });
+    },
+  };
+}
+
+/** An endpoint for everyone. */
+export const openRoute = (definition: Description & { readonly handle: () => HandlerResult }): Route => ({ ...definition, access: 'open' });
+
+interface SessionRoute<P> extends Description {
+  readonly params: z.ZodType<P>;
+  /** `owner` is undefined where the request shows the sandbox's session key, and no API key. */
+  readonly handle: (call: { readonly owner: string | undefined; readonly params: P }) => HandlerResult | Promise<HandlerResult>;
+}
+
+/** An endpoint about one sandbox, which an API key of its owner and the sandbox's session key open. */
+export const sessionRoute = <P>(definition: SessionRoute<P>): Route => ({
+  ...definition,
+  access: 'session',
+  handle: ({ principal, request }) => {
+    const { params } = validate<P, undefined, undefined, undefined>(
+      { params: definition.params },
+      { params: request.params, query: {}, headers: {}, body: {} },
+    );
+    // The schema is there, so what it has made is.
+    return definition.handle({ owner: principal?.owner, params: params as P });
+  },
+});

@@ -1,0 +1,90 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+
+/** The part of the event loop's time that one owner may use while others use it too. */
+const ownersShare = 1 / 5;
+/** How much of that an owner may use at once, and how much more it may have used before; in milliseconds. */
+const burstMs = 50;
+const maxDebtMs = 200;
+/** Bytes that an owner may store in a millisecond, and the time whose bytes it may store at once: 4 MB. */
+const storedBytesPerMs = 256;
+const storingBurstMs = 16_000;
+const maxStoringWaitMs = 10_000;
+/** For how long an owner counts as using the event loop. */
+const activeMs = 1_000;
+const maxOwners = 10_000;
+
+interface Level {
+  leftMs: number;
+  at: number;
+  /** Monotonic milliseconds at which all that the owner has stored was stored at the rate that it may store at. */
+  storedUntil: number;
+}
+
+/**
+ * How much of the event loop's time each owner has used lately. What one owner uses, another one may have to wait for, even where the loop
+ * is not full: pieces of work can't be interrupted. So while others are there, no owner uses more than a part of it.
+ */
+export class EventLoopBudget {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #levels = new LruMap<string, Level>(maxOwners);
+  /** The owner that has used it last, and since when no other one has. */
+  #last = { owner: '', at: -Infinity };
+  #otherAt = -Infinity;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  use(owner: string, costMs: number): void {
+    const now = this.#clock.monotonic();
+    if (this.#last.owner !== owner) this.#otherAt = this.#last.at;
+    this.#last = { owner, at: now };
+    const level = this.#levelOf(owner, now);
+    level.leftMs = Math.max(-maxDebtMs, level.leftMs - costMs);
+  }
+
+  /** Until the owner may use it again, in milliseconds. */
+  waitMs(owner: string): number {
+    const now = this.#clock.monotonic();
+    if (this.#isAlone(owner, now)) return 0;
+    const { leftMs } = this.#levelOf(owner, now);
+    return leftMs > 0 ? 0 : Math.max(1, -leftMs / ownersShare);
+  }
+
+  /**
+   * Counts bytes that an owner wants to store. Returns the delay after which it may, in milliseconds; undefined where that is too long,
+   * and nothing is counted.The API server answers no other call while it works on a large object, and sends it to every process that
+   * watches: the gateway's own time is the smaller part of the cost.
+   */
+  storingWaitMs(owner: string, bytes: number): number | undefined {
+    const now = this.#clock.monotonic();
+    const level = this.#levelOf(owner, now);
+    const begin = Math.max(now, level.storedUntil);
+    const debtMs = Math.max(0, begin - storingBurstMs - now);
+    if (this.#isAlone(owner, now)) {
+      level.storedUntil = Math.min(begin + bytes / storedBytesPerMs, now + storingBurstMs + maxStoringWaitMs);
+      return 0;
+    }
+    if (debtMs > maxStoringWaitMs) return undefined;
+    level.storedUntil = begin + bytes / storedBytesPerMs;
+    return debtMs;
+  }
+
+  #isAlone(owner: string, now: number): boolean {
+    const otherAt = this.#last.owner === owner ? this.#otherAt : this.#last.at;
+    return now - otherAt > activeMs;
+  }
+
+  #levelOf(owner: string, now: number): Level {
+    const known = this.#levels.get(owner);
+    if (known === undefined) {
+      const level = { leftMs: burstMs, at: now, storedUntil: now };
+      this.#levels.set(owner, level);
+      return level;
+    }
+    known.leftMs = Math.min(burstMs, known.leftMs + (now - known.at) * ownersShare);
+    known.at = now;
+    return known;
+  }
+}

@@ -1,0 +1,152 @@
+import type { Clock, Timer } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Metrics } from '../../observability/metrics.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import type { RequestKind } from './rate-limits.ts';
+import { shareProblem } from './share-problem.ts';
+import { Shares } from '@conversation-operator/kube/shares';
+
+export interface LoadOptions {
+  /**
+   * Requests that may be worked on at once; 0: no limit. Writes get three quarters of it, and few while they are slow. One owner gets a
+   * quarter of each.
+   */
+  readonly maxUnderWay?: number;
+  /** How late the event loop may be before writes are refused; reads at four times that. 0: no limit. */
+  readonly maxDelayMs?: number;
+}
+
+const sampleMs = 50;
+/** Number of samples in a row that have to be late: one pause, of the garbage collector for example, is no overload. */
+const samples = 3;
+/**
+ * The event loop takes so many sockets in one go and, while at least as many are ready again, 48 times so before it looks at a timer
+ * or an answer of the API server: requests come in, and nothing is finished.
+ */
+const socketsInOneGo = 1024;
+const writesShare = 0.75;
+const ownersShare = 0.25;
+/**
+ * Once an owner's writes take so long on average, because those before them wait for the API server, only so many of that owner are let in
+ * at once: it is kept as busy by few as by many, and each of few is done in time.
+ */
+const slowWriteMs = 1000;
+const writesWhileSlow = 16;
+const maxSlowOwners = 10_000;
+/** How much one write counts in that average. */
+const smoothing = 0.05;
+/** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
+const readsPatience = 4;
+const retryAfterSeconds: Readonly<Record<RequestKind, number>> = { reads: 1, writes: 2 };
+
+/** Refuses work that would be answered too late, while what has been accepted still is answered in time. */
+export class LoadShedder {
+  readonly #clock: Clock;
+  readonly #metrics: Metrics;
+  readonly #maxUnderWay: number;
+  readonly #maxDelayMs: number;
+  readonly #requests: Shares;
+  readonly #writes: Shares;
+  readonly #delays: number[] = [];
+  #timer: Timer | undefined;
+  #dueMs = Infinity;
+  #sinceTimer = 0;
+  /** How long the writes of owners take on average, in milliseconds. */
+  readonly #writeMs = new LruMap<string, number>(maxSlowOwners);
+
+  constructor({ load, clock, metrics }: { load: LoadOptions; clock: Clock; metrics: Metrics }) {
+    this.#clock = clock;
+    this.#metrics = metrics;
+    this.#maxUnderWay = load.maxUnderWay || Infinity;
+    this.#maxDelayMs = load.maxDelayMs || Infinity;
+    const pool = (total: number, what: string) =>
+      new Shares({ total, perOwner: Math.ceil(total * ownersShare), refuse: (bound) => shareProblem(bound, what) });
+    this.#requests = pool(this.#maxUnderWay, 'requests');
+    this.#writes = pool(this.#maxUnderWay * writesShare, 'writes');
+  }
+
+  start(): void {
+    if (this.#maxDelayMs === Infinity) return;
+    const due = this.#clock.monotonic() + sampleMs;
+    this.#dueMs = due;
+    this.#sinceTimer = 0;
+    this.#timer = this.#clock.after(sampleMs, () => {
+      this.#delays.push(Math.max(0, this.#clock.monotonic() - due));
+      if (this.#delays.length > samples) this.#delays.shift();
+      this.start();
+    });
+  }
+
+  stop(): void {
+    this.#timer?.cancel();
+  }
+
+  get underWay(): number {
+    return this.#requests.inUse;
+  }
+
+  /** Delay that all of the last samples have. */
+  get delayMs(): number {
+    return this.#delays.length < samples ? 0 : Math.min(...this.#delays);
+  }
+
+  /** The refusal of a request of any size; undefined when `enter` may be called. Costs next to nothing. */
+  refusal(kind: RequestKind): ProblemError | undefined {
+    if (!this.#hasTooMuch(kind)) return undefined;
+    this.#sinceTimer += 1;
+    return this.#refuse(kind);
+  }
+
+  /**
+   * Begins a request; throws `overloaded`, or `share-exceeded` where the owner has too much under way.
+   * @returns Ends it. Safe to call twice.
+   */
+  enter(owner: string, kind: RequestKind): () => void {
+    const isWrite = kind === 'writes';
+    this.#sinceTimer += 1;
+    if (this.#hasTooMuch(kind)) throw this.#refuse(kind);
+    if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= writesWhileSlow) throw shareProblem('owner', 'writes');
+    const leave = this.#requests.take({ owner });
+    if (!isWrite) return leave;
+    let endWrite: () => void;
+    try {
+      endWrite = this.#writes.take({ owner });
+    } catch (error) {
+      leave();
+      throw error;
+    }
+    const beganMs = this.#clock.monotonic();
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      leave();
+      endWrite();
+      const averageMs = this.#writeMs.get(owner) ?? 0;
+      this.#writeMs.set(owner, averageMs + smoothing * (this.#clock.monotonic() - beganMs - averageMs));
+    };
+  }
+
+  #hasTooMuch(kind: RequestKind): boolean {
+    const isWrite = kind === 'writes';
+    const room = isWrite ? this.#maxUnderWay * writesShare : this.#maxUnderWay;
+    const patience = isWrite ? this.#maxDelayMs : this.#maxDelayMs * readsPatience;
+    return this.underWay >= room || this.#isStarved || this.delayMs > patience;
+  }
+
+  #refuse(kind: RequestKind): ProblemError {
+    this.#metrics.shedRequests.inc({ kind });
+    return new ProblemError('overloaded', 'The service has too much to do at the moment. Try again.', {
+      // New connections are taken one in a go, so that what is closed gives room to what is under way.
+      headers: { 'retry-after': String(retryAfterSeconds[kind]), ...(this.#isStarved ? { connection: 'close' } : {}) },
+    });
+  }
+
+  get #isStarved(): boolean {
+    return this.#sinceTimer > socketsInOneGo && this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs;
+  }
+
+  #areWritesSlow(owner: string): boolean {
+    return this.#maxUnderWay !== Infinity && (this.#writeMs.get(owner) ?? 0) > slowWriteMs;
+  }
+}

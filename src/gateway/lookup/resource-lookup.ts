@@ -1,0 +1,196 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations, startStatusOf } from '../../resources/conversation.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
+import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { inNamespace, type Cache, type Caches } from './cache.ts';
+import { Derived } from './derived.ts';
+import { findStored } from './find-stored.ts';
+
+/** A DNS-1123 subdomain. What is none can't be the name of anything, and never gets into a URL. */
+const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+/** Direct reads of one request that may be under way at once. */
+const maxParallelReads = 8;
+
+interface Owned extends KubeObject {
+  readonly spec: { readonly owner: string };
+}
+
+/** Conversations and sandboxes of the same owners, with what is being deleted: it may still have a pod. */
+export interface Holdings {
+  readonly conversations: readonly CachedConversation[];
+  readonly sandboxes: readonly Sandbox[];
+}
+
+/** For clients an object that is being deleted does not exist, so that a deletion shows at once. */
+const isLive = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp === undefined;
+
+/**
+ * The resources of one namespace as their owners see them. Answers come from the caches; a single object that the cache does
+ * not show to be the owner's is read once from the API server before it counts as unknown, because the cache may be behind.
+ * A foreign object takes the same way as one that does not exist, so not even the duration distinguishes them.
+ */
+export class ResourceLookup {
+  readonly #client: KubeClient;
+  readonly #namespace: string;
+  readonly #caches: Caches;
+  readonly #quotas = new Derived((all: readonly ConversationQuota[]) =>
+    all.filter(({ metadata }) => metadata.namespace === this.#namespace),
+  );
+  readonly #liveConversations = new Derived((all: readonly CachedConversation[]) => all.filter(isLive));
+
+  constructor(options: { client: KubeClient; namespace: string; caches: Caches }) {
+    this.#client = options.client;
+    this.#namespace = options.namespace;
+    this.#caches = options.caches;
+  }
+
+  conversation(owner: string, id: string): Promise<CachedConversation | undefined> {
+    const { store } = this.#caches.conversations;
+    const named = store.get(this.#namespace, id);
+    const candidates = [...(named === undefined ? [] : [named]), ...store.byIndex('restId', inNamespace(this.#namespace, id))];
+    const cached = candidates.find((candidate) => isOwnedBy(candidate, owner));
+    return this.#own(owner, cached, () => this.#conversationNow(id));
+  }
+
+  /** In the order of the ids. */
+  conversations(owner: string, ids: readonly string[]): Promise<(CachedConversation | undefined)[]> {
+    return mapLimited(ids, (id) => this.conversation(owner, id));
+  }
+
+  sandbox(owner: string, name: string): Promise<Sandbox | undefined> {
+    const cached = this.#caches.sandboxes.store.get(this.#namespace, name);
+    return this.#own(owner, cached, () => this.#read(sandboxes, name));
+  }
+
+  /** In the order of the names. */
+  sandboxes(owner: string, names: readonly string[]): Promise<(Sandbox | undefined)[]> {
+    return mapLimited(names, (name) => this.sandbox(owner, name));
+  }
+
+  async template(name: string): Promise<SandboxTemplate | undefined> {
+    const cached = this.#caches.templates.store.get(this.#namespace, name);
+    const template = cached ?? (await this.#read(sandboxTemplates, name));
+    return template !== undefined && isLive(template) ? template : undefined;
+  }
+
+  /**
+   * The sandbox that a conversation has started in. Where the cache does not have it and the operator does not say that it is gone,
+   * the API server is asked: the one cache may be behind the other.
+   */
+  async sandboxOf(conversation: CachedConversation): Promise<Sandbox | undefined> {
+    const { sandboxName, sandboxStatus } = conversation.status ?? {};
+    const cached = this.sandboxNamed(sandboxName);
+    if (cached !== undefined || sandboxName === undefined || sandboxStatus === 'MISSING') return cached;
+    return startStatusOf(conversation) === 'READY' ? this.#read(sandboxes, sandboxName) : undefined;
+  }
+
+  /** The sandbox that a conversation names, from the cache alone. */
+  sandboxNamed(name: string | undefined): Sandbox | undefined {
+    return name === undefined ? undefined : this.#caches.sandboxes.store.get(this.#namespace, name);
+  }
+
+  /** The conversation of a resource name, of any owner, from the cache alone. */
+  cachedConversation(name: string | undefined): CachedConversation | undefined {
+    return name === undefined ? undefined : this.#caches.conversations.store.get(this.#namespace, name);
+  }
+
+  /** An undefined owner means every owner. */
+  apiKey(owner: string | undefined, name: string): Promise<ApiKey | undefined> {
+    const cached = this.#caches.apiKeys.store.get(this.#namespace, name);
+    return this.#own(owner, cached, () => this.#read(apiKeys, name));
+  }
+
+  apiKeysOf(owner: string): readonly ApiKey[] {
+    return this.#listed(this.#caches.apiKeys, owner);
+  }
+
+  /** The keys of every owner. */
+  everyApiKey(): readonly ApiKey[] {
+    return this.#caches.apiKeys.store.list().filter((key) => key.metadata.namespace === this.#namespace && isLive(key));
+  }
+
+  /** The same array again as long as nothing in it has changed. */
+  conversationsOf(owner: string): readonly CachedConversation[] {
+    return this.#liveConversations.of(this.#caches.conversations.store.byIndex('owner', inNamespace(this.#namespace, owner)));
+  }
+
+  sandboxesOf(owner: string): readonly Sandbox[] {
+    return this.#listed(this.#caches.sandboxes, owner);
+  }
+
+  /** The same array again as long as nothing in it has changed. */
+  quotas(): readonly ConversationQuota[] {
+    return this.#quotas.of(this.#caches.quotas.store.list());
+  }
+
+  holdingsOf(owner: string): Holdings {
+    const key = inNamespace(this.#namespace, owner);
+    return {
+      conversations: this.#caches.conversations.store.byIndex('owner', key),
+      sandboxes: this.#caches.sandboxes.store.byIndex('owner', key),
+    };
+  }
+
+  /** The conversations and sandboxes of all owners. */
+  everyHolding(): Holdings {
+    const here = ({ metadata }: KubeObject) => metadata.namespace === this.#namespace;
+    return {
+      conversations: this.#caches.conversations.store.list().filter(here),
+      sandboxes: this.#caches.sandboxes.store.list().filter(here),
+    };
+  }
+
+  templates(): readonly SandboxTemplate[] {
+    return this.#caches.templates.store.list().filter((template) => template.metadata.namespace === this.#namespace && isLive(template));
+  }
+
+  /** The conversations that were started from this one, by the same owner. */
+  children(parent: CachedConversation): readonly CachedConversation[] {
+    return this.#caches.conversations.store
+      .byIndex('parent', inNamespace(this.#namespace, parent.metadata.name))
+      .filter((child) => isLive(child) && child.spec.owner === parent.spec.owner);
+  }
+
+  #listed<T extends Owned>(cache: Cache<T>, owner: string): readonly T[] {
+    return cache.store.byIndex('owner', inNamespace(this.#namespace, owner)).filter(isLive);
+  }
+
+  async #own<T extends Owned>(
+    owner: string | undefined,
+    cached: T | undefined,
+    read: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const object = cached !== undefined && isOwnedBy(cached, owner) ? cached : await read();
+    return object !== undefined && isOwnedBy(object, owner) && isLive(object) ? object : undefined;
+  }
+
+  async #conversationNow(name: string): Promise<CachedConversation | undefined> {
+    const stored = await this.#read(conversations, name);
+    return stored && cachedConversation(stored);
+  }
+
+  async #read<T extends KubeObject>(resource: ResourceDefinition<T>, name: string): Promise<T | undefined> {
+    if (!objectName.test(name)) return undefined;
+    return findStored(this.#client, resource, this.#namespace, name);
+  }
+}
+
+const isOwnedBy = (object: Owned, owner: string | undefined): boolean => owner === undefined || object.spec.owner === owner;
+
+/** Like Promise.all over a map, with a bound on what runs at once. */
+async function mapLimited<T, R>(items: readonly T[], map: (item: T) => Promise<R>): Promise<R[]> {
+  const [only] = items;
+  if (only !== undefined && items.length === 1) return [await map(only)];
+  const results = new Array<R>(items.length);
+  const entries = items.entries();
+  const worker = async () => {
+    for (const [index, item] of entries) results[index] = await map(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(maxParallelReads, items.length) }, worker));
+  return results;
+}

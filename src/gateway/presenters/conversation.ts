@@ -1,0 +1,149 @@
+import { z } from 'zod';
+import { defaultAgentKind } from '../../resources/agent-settings.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { executionStatuses, isStartOver, sandboxStatuses, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
+import { conversationIdOf } from '../../resources/ids.ts';
+import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
+import type { Reader } from '../proxy/session-keys.ts';
+import type { Exposure } from './exposure.ts';
+import { idSchema, timestampSchema } from './schemas.ts';
+import { transitionsOf } from './start-task.ts';
+import { latest, wireTime } from './time.ts';
+import { titleOf } from './title.ts';
+
+const metricsSchema = z.object({
+  accumulated_cost: z.number().meta({ description: 'US dollars.' }),
+  accumulated_token_usage: z.object({ prompt_tokens: z.int(), completion_tokens: z.int() }),
+});
+
+export const conversationSchema = z.object({
+  id: idSchema,
+  created_by_user_id: z.string(),
+  sandbox_id: z.string().nullable(),
+  sandbox_status: z.enum(sandboxStatuses),
+  sandbox_status_reason: z
+    .string()
+    .nullable()
+    .meta({ description: 'Why, in kebab-case: user, quota, idle, waiting-for-quota, … Null while RUNNING.' }),
+  execution_status: z
+    .enum(executionStatuses)
+    .nullable()
+    .meta({ description: 'Null unless the sandbox is RUNNING; paused also where a pause interrupted a run.' }),
+  execution_status_detail: z
+    .string()
+    .nullable()
+    .meta({ description: 'Why, in words, for people: of an error, of a run that was interrupted or given up. Else null.' }),
+  selected_repository: z.string().nullable(),
+  selected_branch: z.string().nullable(),
+  git_provider: z.string().nullable(),
+  title: z.string(),
+  trigger: z.string().nullable(),
+  pr_number: z.array(z.int()),
+  llm_model: z.string().nullable(),
+  agent_kind: z.string(),
+  metrics: metricsSchema.nullable(),
+  parent_conversation_id: z.string().nullable(),
+  sub_conversation_ids: z.array(idSchema),
+  public: z.boolean(),
+  tags: z.record(z.string(), z.string()),
+  created_at: timestampSchema,
+  updated_at: timestampSchema,
+  conversation_url: z.string().nullable(),
+  session_api_key: z.string().nullable(),
+});
+
+/** The objects that a record is made from. */
+export interface ConversationSources {
+  readonly conversation: CachedConversation;
+  /** The one that status.sandboxName names, if there is one. */
+  readonly sandbox: Sandbox | undefined;
+  readonly parent: CachedConversation | undefined;
+  readonly children: readonly CachedConversation[];
+}
+
+/** WaitingForQuota → waiting-for-quota. */
+const kebabCase = (reason: string): string => reason.replaceAll(/([a-z0-9])([A-Z])|([A-Z])(?=[A-Z][a-z])/g, '$1$3-$2').toLowerCase();
+
+/** The sandbox of a conversation as clients see it, also before there is one and after the start has failed. */
+export function sandboxViewOf(conversation: Pick<CachedConversation, 'spec' | 'status'>, sandbox: Sandbox | undefined): SandboxView {
+  const { status, spec } = conversation;
+  const start = startStatusOf(conversation);
+  if (start === 'ERROR') return { phase: 'ERROR', reason: status?.start?.errorCode ?? 'StartFailed', message: status?.start?.error ?? '' };
+  if (sandbox !== undefined && sandbox.spec.owner === spec.owner) return viewOfSandbox(sandbox);
+  // The cache of conversations may be ahead of that of sandboxes, and MISSING ends a client's polling for good.
+  if (!isStartOver(start) && status?.sandboxStatus !== 'MISSING') return { phase: 'STARTING', reason: 'Starting', message: 'Starting.' };
+  return viewOfSandbox(undefined);
+}
+
+export const updatedAt = (conversation: CachedConversation): string =>
+  latest(
+    conversation.metadata.creationTimestamp,
+    conversation.status?.lastActivityTime,
+    conversation.status?.interruption?.time,
+    transitionsOf(conversation).at(-1)?.time,
+  );
+
+/** Without a reader no session key is shown. */
+export function presentConversation(
+  sources: ConversationSources,
+  exposure: Exposure,
+  reader?: Reader,
+): z.output<typeof conversationSchema> {
+  const { conversation, sandbox, parent, children } = sources;
+  const { metadata, spec, status } = conversation;
+  const id = conversationIdOf(conversation);
+  const { phase, reason } = sandboxViewOf(conversation, sandbox);
+  const executionStatus = executionStatusOf(conversation, phase);
+  const access = phase === 'RUNNING' ? exposure.accessTo(sandbox) : undefined;
+  return {
+    id,
+    created_by_user_id: spec.owner,
+    sandbox_id: status?.sandboxName ?? null,
+    sandbox_status: phase,
+    sandbox_status_reason: phase === 'RUNNING' ? null : kebabCase(reason),
+    execution_status: executionStatus,
+    // A status that differs from the observed one has another reason.
+    execution_status_detail: executionStatus === status?.executionStatus ? (status.executionDetail ?? null) : null,
+    selected_repository: spec.repository?.name ?? null,
+    selected_branch: spec.repository?.branch ?? null,
+    git_provider: spec.repository?.provider ?? null,
+    title: titleOf(conversation),
+    trigger: spec.trigger ?? null,
+    pr_number: [...(spec.prNumbers ?? [])],
+    llm_model: spec.agent?.model ?? null,
+    agent_kind: sandbox?.status?.agentKind ?? defaultAgentKind,
+    metrics: metricsView(status?.metrics),
+    parent_conversation_id: parent === undefined ? (spec.parent ?? null) : conversationIdOf(parent),
+    sub_conversation_ids: children.map(conversationIdOf).sort(),
+    public: spec.public ?? false,
+    tags: { ...spec.tags },
+    created_at: wireTime(metadata.creationTimestamp),
+    updated_at: wireTime(updatedAt(conversation)),
+    conversation_url: access === undefined ? null : `${access.agentUrl}/api/conversations/${id}`,
+    // The last field: the text before it is the same for every reader.
+    session_api_key: (reader && access?.sessionKeyFor(reader)) ?? null,
+  };
+}
+
+/** Statuses of an agent at rest: with a message that is not delivered yet, a client that polls must not take one of them for the result. */
+const standing: ReadonlySet<unknown> = new Set(['idle', 'finished', 'paused', 'stuck']);
+
+function executionStatusOf(conversation: CachedConversation, phase: SandboxView['phase']) {
+  const { status } = conversation;
+  if (phase === 'RUNNING') {
+    const isToRun = standing.has(status?.executionStatus) && undeliveredMessages(conversation).some(({ run }) => run);
+    return isToRun ? 'running' : (status?.executionStatus ?? null);
+  }
+  if (phase !== 'PAUSED') return null;
+  // A run that is still being interrupted counts: the pause shows before the agent is at rest.
+  const { interruption, executionStatus } = status ?? {};
+  return interruption !== undefined || executionStatus === 'paused' || executionStatus === 'running' ? 'paused' : null;
+}
+
+const metricsView = (metrics: NonNullable<CachedConversation['status']>['metrics']): z.output<typeof metricsSchema> | null =>
+  metrics === undefined
+    ? null
+    : {
+        accumulated_cost: Number(metrics.accumulatedCost ?? 0) || 0,
+        accumulated_token_usage: { prompt_tokens: metrics.promptTokens ?? 0, completion_tokens: metrics.completionTokens ?? 0 },
+      };

@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { agentContainerOf, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { timestampSchema } from './schemas.ts';
+import { wireTime } from './time.ts';
+
+export const sandboxSpecSchema = z.object({
+  id: z.string(),
+  command: z.array(z.string()).nullable(),
+  created_at: timestampSchema,
+  initial_env: z.record(z.string(), z.string()).meta({ description: 'Plain values only; what comes from Secrets is left out.' }),
+  working_dir: z.string(),
+  display_name: z.string().nullable(),
+  description: z.string().nullable(),
+  image: z.string().nullable(),
+});
+
+export function presentSandboxSpec(template: SandboxTemplate): z.output<typeof sandboxSpecSchema> {
+  const { spec, metadata } = template;
+  const container = agentContainerOf(template);
+  const command = [...(container?.command ?? []), ...(container?.args ?? [])];
+  return {
+    id: metadata.name,
+    command: command.length > 0 ? command : null,
+    created_at: wireTime(metadata.creationTimestamp),
+    initial_env: Object.fromEntries((container?.env ?? []).flatMap(({ name, value }) => (value === undefined ? [] : [[name, value]]))),
+    working_dir: spec.agent.workingDir,
+    display_name: spec.displayName ?? null,
+    description: spec.description ?? null,
+    image: container?.image ?? null,
+  };
+}

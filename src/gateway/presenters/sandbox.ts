@@ -1,0 +1,38 @@
+import { z } from 'zod';
+import { sandboxStatuses } from '../../resources/conversation.ts';
+import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import type { Reader } from '../proxy/session-keys.ts';
+import type { Exposure } from './exposure.ts';
+import { timestampSchema } from './schemas.ts';
+import { wireTime } from './time.ts';
+
+export const exposedUrlSchema = z.object({ name: z.string(), url: z.string(), port: z.int() });
+
+export const sandboxSchema = z.object({
+  id: z.string(),
+  created_by_user_id: z.string(),
+  sandbox_spec_id: z.string(),
+  status: z.enum(sandboxStatuses),
+  status_detail: z.string().nullable().meta({ description: 'Why the sandbox has its status, in words.' }),
+  session_api_key: z
+    .string()
+    .nullable()
+    .meta({ description: 'Opens the agent, as long as the API key of this request is valid. Only while RUNNING.' }),
+  exposed_urls: z.array(exposedUrlSchema).meta({ description: 'Empty unless RUNNING.' }),
+  created_at: timestampSchema,
+});
+
+export function presentSandbox(sandbox: Sandbox, exposure: Exposure, reader: Reader): z.output<typeof sandboxSchema> {
+  const { phase, message } = viewOfSandbox(sandbox);
+  const access = exposure.accessTo(sandbox);
+  return {
+    id: sandbox.metadata.name,
+    created_by_user_id: sandbox.spec.owner,
+    sandbox_spec_id: sandbox.spec.templateName,
+    status: phase,
+    status_detail: message === '' ? null : message,
+    session_api_key: access?.sessionKeyFor(reader) ?? null,
+    exposed_urls: access === undefined ? [] : [{ name: 'AGENT_SERVER', url: access.agentUrl, port: access.port }],
+    created_at: wireTime(sandbox.metadata.creationTimestamp),
+  };
+}

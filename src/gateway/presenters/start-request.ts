@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { confirmationPolicies } from '../../resources/agent-settings.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { Conversation, Message, StartStep } from '../../resources/conversation.ts';
+import { parseUuid } from '@conversation-operator/kube/uuid';
+
+/** Set where the client chose the conversation's id itself. */
+export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';
+
+const contentSchema = z.union([
+  z.object({ type: z.literal('text'), text: z.string() }),
+  z.object({ type: z.literal('image'), image_urls: z.array(z.string()) }),
+]);
+
+/** The start request as it is echoed: with defaults filled in, without what was ignored. */
+export const startRequestSchema = z.object({
+  conversation_id: z.string().nullable(),
+  initial_message: z.object({ role: z.string(), content: z.array(contentSchema), run: z.boolean() }).nullable(),
+  selected_repository: z.string().nullable(),
+  selected_branch: z.string().nullable(),
+  git_provider: z.string().nullable(),
+  title: z.string().nullable(),
+  trigger: z.string().nullable(),
+  pr_number: z.array(z.int()),
+  parent_conversation_id: z.string().nullable(),
+  llm_model: z.string().nullable(),
+  agent_type: z.string().nullable(),
+  system_message_suffix: z.string().nullable(),
+  tools: z.array(z.string()).nullable(),
+  confirmation_policy: z.enum(confirmationPolicies).nullable(),
+  sandbox_id: z.string().nullable(),
+  sandbox_spec_id: z.string().nullable(),
+  public: z.boolean().nullable(),
+});
+
+/** The texts of a start that caches of conversations lack: the client's own, and the output of its steps once it is over. */
+export interface StartTexts {
+  readonly message: Message | undefined;
+  readonly systemMessageSuffix: string | undefined;
+  /** As they were when the rest was read. */
+  readonly steps: readonly StartStep[];
+}
+
+export const startTextsOf = ({ spec, status }: Conversation): StartTexts => ({
+  message: spec.initialMessage,
+  systemMessageSuffix: spec.agent?.systemMessageSuffix,
+  steps: status?.start?.steps ?? [],
+});
+
+const messageView = ({ role, content, run }: Message) => ({
+  role,
+  content: content.map(({ type, text, imageUrls }) =>
+    type === 'text' ? { type, text: text ?? '' } : { type, image_urls: [...(imageUrls ?? [])] },
+  ),
+  run,
+});
+
+export function presentStartRequest({ metadata, spec }: CachedConversation, texts: StartTexts): z.output<typeof startRequestSchema> {
+  return {
+    conversation_id: metadata.annotations?.[chosenIdAnnotation] === 'true' ? metadata.name : null,
+    initial_message: texts.message === undefined ? null : messageView(texts.message),
+    selected_repository: spec.repository?.name ?? null,
+    selected_branch: spec.repository?.branch ?? null,
+    git_provider: spec.repository?.provider ?? null,
+    title: spec.title ?? null,
+    trigger: spec.trigger ?? null,
+    pr_number: [...(spec.prNumbers ?? [])],
+    parent_conversation_id: spec.parent === undefined ? null : (parseUuid(spec.parent) ?? spec.parent),
+    llm_model: spec.agent?.model ?? null,
+    agent_type: spec.agent?.type ?? null,
+    system_message_suffix: texts.systemMessageSuffix ?? null,
+    tools: spec.agent?.tools === undefined ? null : [...spec.agent.tools],
+    confirmation_policy: spec.agent?.confirmationPolicy ?? null,
+    sandbox_id: spec.sandboxName ?? null,
+    sandbox_spec_id: spec.templateName,
+    public: spec.public ?? null,
+  };
+}

@@ -1,0 +1,78 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ProblemError } from '../errors/problem-error.ts';
+import { hasBody } from '../http/json-body.ts';
+import { requestIdOf } from '../http/request-id.ts';
+import { sendProblem } from '../http/send-problem.ts';
+import { isOpen, type ProxyAddress } from './address.ts';
+import type { AgentAccess } from './agent-access.ts';
+import { unauthorized } from './agent-errors.ts';
+import { ForwardedRequest } from './forward.ts';
+import { requestFacts, requestHeaders } from './headers.ts';
+import { keysOfRequest, refuseUnsafe, withAgentKey, withoutQuery } from './request-keys.ts';
+
+/** Label of all proxied requests in metrics. */
+export const httpRoute = '/sandboxes/{id}/{port}';
+
+/** The stages of a request for an agent. Never rejects. */
+export async function proxyHttp(
+  access: AgentAccess,
+  request: IncomingMessage,
+  response: ServerResponse,
+  address: ProxyAddress,
+): Promise<void> {
+  const { upstreams, limits, options } = access;
+  const { clock, ownerConnections, scheduler, slowReaders } = options;
+  const requestId = requestIdOf(request);
+  measure(access, request, response);
+  const onProblem = (problem: ProblemError) => {
+    access.logProblem(problem, address, requestId);
+    sendProblem(response, problem, requestId);
+  };
+  try {
+    refuseUnsafe(request, address.path);
+    const keys = keysOfRequest(request);
+    const isOpenToAll = isOpen(request.method, address.path);
+    const upstream = await access.upstreamFor(address, keys, isOpenToAll);
+    // The client may have left while its request waited.
+    if (response.destroyed) return;
+    const over = access.register(address, keys, () => response.destroy());
+    if (over !== undefined) response.once('close', over);
+    // On an open path the key may be another sandbox's, which this agent must not see.
+    const hasKey = over !== undefined;
+    if (!hasKey && !isOpenToAll) throw unauthorized();
+    if (hasKey) ownerConnections.attribute(request.socket, upstream.owner);
+    // A body without a key could hold its place for as long as the client likes to send.
+    if (!hasKey && hasBody(request)) throw new ProblemError('malformed-request', 'Without its key nothing is sent to an agent.');
+    response.once('close', upstreams.begin(upstream, { isKeyless: !hasKey }));
+    const facts = requestFacts(access, request, { address, upstream, requestId, hasKey });
+    const forwarded = new ForwardedRequest({
+      request,
+      response,
+      upstream,
+      path: hasKey ? withAgentKey(address.path, upstream.sessionKey) : withoutQuery(address.path),
+      headers: requestHeaders(request.rawHeaders, facts),
+      facts,
+      isLast: () => upstreams.isDraining,
+      clientIdleMs: limits.clientIdleMs,
+      clock,
+      onStall: () => slowReaders.add(response, upstream.owner, () => response.destroy()),
+      onProblem,
+    });
+    await scheduler.run(upstream.owner, () => {
+      // The client may have left while its request waited for its turn.
+      if (!response.destroyed) forwarded.start();
+    });
+  } catch (error) {
+    onProblem(access.problemOf(error, request));
+  }
+}
+
+function measure({ options: { clock, metrics } }: AgentAccess, request: IncomingMessage, response: ServerResponse): void {
+  const beganMs = clock.monotonic();
+  response.once('close', () => {
+    // A client that left before its response has no status.
+    const status = response.headersSent ? response.statusCode : 0;
+    metrics.httpRequests.inc({ method: request.method ?? '', route: httpRoute, status });
+    metrics.httpSeconds.observe({ route: httpRoute }, (clock.monotonic() - beganMs) / 1000);
+  });
+}

@@ -1,0 +1,45 @@
+import type { IncomingMessage } from 'node:http';
+import { ProblemError } from '../errors/problem-error.ts';
+import { isSafePath } from './address.ts';
+
+const keyHeader = 'x-session-api-key';
+/** Parameter of a WebSocket, whose client in a browser can send no header. */
+const keyParameter = 'session_api_key';
+
+/** Throws for what could mean one thing to us and another to the agent. */
+export function refuseUnsafe({ method }: IncomingMessage, path: string): void {
+  // The answer would show the headers that the agent gets, keys included.
+  if (method === 'TRACE')
+    throw new ProblemError('method-not-allowed', 'TRACE is not passed on.', { headers: { allow: 'GET, HEAD, POST' } });
+  if (!isSafePath(path)) throw new ProblemError('malformed-request', 'The path is not written plainly.');
+}
+
+export function keysOfRequest({ headers }: Pick<IncomingMessage, 'headers'>): readonly string[] {
+  const key = headers[keyHeader];
+  return typeof key === 'string' ? [key] : [];
+}
+
+/** All that a handshake shows. Each of them has to be right. */
+export function keysOfHandshake(request: IncomingMessage, path: string): readonly string[] {
+  const query = path.indexOf('?');
+  const parameters = query < 0 ? [] : new URLSearchParams(path.slice(query)).getAll(keyParameter);
+  return [...keysOfRequest(request), ...parameters];
+}
+
+/**
+ * The path with the agent's key in the place of each session key of its query. Agents prefer that one to the header, and none is shown what
+ * a client has.
+ */
+export function withAgentKey(path: string, agentKey: string): string {
+  const query = path.indexOf('?');
+  if (query < 0) return path;
+  const parts = path.slice(query + 1).split('&');
+  const isKey = (part: string) => new URLSearchParams(part).has(keyParameter);
+  if (!parts.some(isKey)) return path;
+  return `${path.slice(0, query)}?${parts.map((part) => (isKey(part) ? `${keyParameter}=${agentKey}` : part)).join('&')}`;
+}
+
+export function withoutQuery(path: string): string {
+  const query = path.indexOf('?');
+  return query < 0 ? path : path.slice(0, query);
+}

@@ -1,0 +1,87 @@
+import express, { type Express, type RequestHandler } from 'express';
+import type { Route } from './http/route.ts';
+import type { Services } from './services.ts';
+import { accessLog } from './stages/access-log.ts';
+import { announceShutdown } from './stages/announce-shutdown.ts';
+import { answerPreflight } from './stages/answer-preflight.ts';
+import { authenticate } from './stages/authenticate.ts';
+import { handle } from './stages/handle.ts';
+import { limitAddress, limitAddressOfUpgrade } from './stages/limit-address.ts';
+import { limitConcurrency } from './stages/limit-concurrency.ts';
+import { limitConnections } from './stages/limit-connections.ts';
+import { limitRate } from './stages/limit-rate.ts';
+import { limitRequestTime } from './stages/limit-request-time.ts';
+import { joinWithSandbox, proxyToSandbox } from './stages/proxy-to-sandbox.ts';
+import { parseBody, readBody } from './stages/read-body.ts';
+import { requireCaches } from './stages/require-caches.ts';
+import { respond, respondWithProblem } from './stages/respond.ts';
+import { refuseMethod, refusePath, selectRoute } from './stages/select-route.ts';
+import { shedLoad } from './stages/shed-load.ts';
+import type { Stage, UpgradeStage } from './stages/stage.ts';
+import { legacyInterface } from './v0/deprecation.ts';
+
+/**
+ * The way of a request through the gateway, stage by stage. `http/server.ts` has limited the connections, read the head of the request
+ * and refused an ambiguous one. Requests for agents leave at `proxyToSandbox`; the stages of these are in `proxy/proxy-http.ts`.
+ */
+export const requestStages = (services: Services, app: Express): readonly Stage[] => [
+  announceShutdown(services),
+  limitAddress(services),
+  proxyToSandbox(services),
+  shedLoad(services),
+  limitRequestTime(services),
+  (request, response) => {
+    app(request, response);
+    return true;
+  },
+];
+
+/** The way of a WebSocket handshake; the stages behind `joinWithSandbox` are in `proxy/proxy-websocket.ts`. */
+export const upgradeStages = (services: Services): readonly UpgradeStage[] => [limitAddressOfUpgrade(services), joinWithSandbox(services)];
+
+/** The stages of a request for the service itself, up to its route. */
+const serviceStages = (services: Services): readonly RequestHandler[] => [accessLog(services), answerPreflight(services)];
+
+/** The stages of a request that has a route. Each stage passes what it has found to the next ones in `response.locals`. */
+const routeStages = (services: Services, route: Route): readonly RequestHandler[] => [
+  selectRoute(route),
+  ...(route.access === 'open'
+    ? []
+    : [
+        requireCaches(services),
+        authenticate(services, route),
+        limitConnections(services),
+        limitRate(services, route),
+        limitConcurrency(services, route),
+      ]),
+  ...(route.body === undefined ? [] : [readBody(services), parseBody(services)]),
+  handle(services, route),
+  respond(services, route),
+];
+
+export interface AppOptions {
+  readonly routes: readonly Route[];
+  /** Whether the deprecated interface under /api/conversations responds; else its responses are 410. */
+  readonly legacyApi: boolean;
+}
+
+/** The service itself: its stages, and those of each route. A problem that one of them throws becomes the response. */
+export function createApp(services: Services, { routes, legacyApi }: AppOptions): Express {
+  const app = express();
+  app.disable('x-powered-by').disable('etag').set('query parser', false);
+  app.use(...serviceStages(services));
+  app.use('/api/conversations', legacyInterface({ enabled: legacyApi, publicUrl: services.publicUrl }));
+  // Paths without parameters come first, so that /search is never taken for an id, not even to refuse its method.
+  const byPath = Map.groupBy(
+    routes.toSorted((left, right) => Number(left.path.includes('{')) - Number(right.path.includes('{'))),
+    ({ path }) => path,
+  );
+  for (const [path, group] of byPath) {
+    const pattern = path.replaceAll(/\{(\w+)\}/g, ':$1');
+    for (const route of group) app[route.method](pattern, ...routeStages(services, route));
+    app.all(pattern, refuseMethod(group));
+  }
+  app.use(refusePath);
+  app.use(respondWithProblem(services));
+  return app;
+}

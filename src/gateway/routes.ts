@@ -1,0 +1,42 @@
+import type { Route } from './http/route.ts';
+import { openApiRoutes } from './openapi/route.ts';
+import { conversationPage } from './pages/conversation.ts';
+import type { Services } from './services.ts';
+import { legacyRoutes } from './v0/conversations.ts';
+import { accountRoutes } from './v1/account.ts';
+import { conversationRoutes } from './v1/conversations.ts';
+import { eventRoutes } from './v1/events.ts';
+import { gitRoutes } from './v1/git.ts';
+import { healthRoutes, type HealthOptions } from './v1/health.ts';
+import { keyRoutes } from './v1/keys.ts';
+import { quotaRoutes } from './v1/quota.ts';
+import { sandboxSettingsRoutes } from './v1/sandbox-settings.ts';
+import { sandboxSpecRoutes } from './v1/sandbox-specs.ts';
+import { sandboxRoutes } from './v1/sandboxes.ts';
+import { ConversationSearch } from './v1/search.ts';
+import { settingsRoutes } from './v1/settings.ts';
+import { startTaskRoutes } from './v1/start-tasks.ts';
+import { unsupportedRoutes } from './v1/unsupported.ts';
+
+/** Every endpoint of the gateway, in the order of the OpenAPI document. */
+export function routesOf(services: Services, health: HealthOptions): readonly Route[] {
+  const search = new ConversationSearch();
+  const documented = [
+    ...conversationRoutes(services, search),
+    ...startTaskRoutes(services, search),
+    ...eventRoutes(services),
+    ...sandboxRoutes(services),
+    ...sandboxSettingsRoutes(services),
+    ...sandboxSpecRoutes(services),
+    ...accountRoutes,
+    ...keyRoutes(services),
+    ...quotaRoutes(services),
+    ...unsupportedRoutes,
+    ...settingsRoutes(services),
+    ...gitRoutes(services),
+    ...legacyRoutes(services, search),
+    conversationPage(),
+    ...healthRoutes(health),
+  ];
+  return [...documented, ...openApiRoutes(documented, { version: health.version, publicUrl: services.publicUrl })];
+}

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Socket } from 'node:net';
+import { AgentEvents } from '../agent/events.ts';
+import { conversations } from '../resources/conversation.ts';
+import { defaultTemplateName } from '../resources/sandbox-template.ts';
+import { Disclosures } from './auth/disclosures.ts';
+import { KeyRing } from './auth/key-ring.ts';
+import { KeyUse } from './auth/key-use.ts';
+import type { GatewayOptions } from './gateway-options.ts';
+import { typedNames } from './git/typed-names.ts';
+import { defaultTimeouts } from './http/client-timeouts.ts';
+import { cors } from './http/cors.ts';
+import { OpenStreams } from './http/open-streams.ts';
+import { AddressConnections } from './limits/address-connections.ts';
+import { AgentReads } from './limits/agent-reads.ts';
+import { bodyShares } from './limits/body-shares.ts';
+import { trustedProxies } from './limits/client-address.ts';
+import { fairClient } from './limits/fair-client.ts';
+import { FairScheduler } from './limits/fair-scheduler.ts';
+import { LoadShedder } from './limits/load-shedder.ts';
+import { OwnerConnections } from './limits/owner-connections.ts';
+import { RateLimits } from './limits/rate-limits.ts';
+import { SlowReaderGuard } from './limits/slow-reader-guard.ts';
+import { ObjectFeed } from './lookup/object-feed.ts';
+import { ResourceLookup } from './lookup/resource-lookup.ts';
+import { StartTextReader } from './lookup/start-texts.ts';
+import { StorageCaps } from './lookup/storage-caps.ts';
+import { StoredTotals } from './lookup/stored-totals.ts';
+import { AgentAccess } from './proxy/agent-access.ts';
+import { LastResponses } from './stages/announce-shutdown.ts';
+
+/** The server of the gateway, as far as other parts need it. */
+export interface Listener {
+  /** Port that the server listens on. */
+  readonly port: () => number;
+  /** Hands the server a connection that another listener has accepted. */
+  readonly accept: (socket: Socket) => void;
+}
+
+/** Everything that the stages and the routes of one gateway share, for as long as the gateway exists. */
+export type Services = ReturnType<typeof createServices>;
+
+export function createServices(options: GatewayOptions, { port, accept }: Listener) {
+  const { namespace, caches, clock, metrics, keys } = options;
+  const logger = options.logger.child({ component: 'gateway' });
+  const audit = options.audit ?? logger;
+  const publicUrl = () => (options.publicUrl ?? `http://${options.host}:${port()}`).replace(/\/+$/, '');
+  const proxies = trustedProxies(options.trustedProxies ?? []);
+  const feeds = {
+    conversations: new ObjectFeed({ cache: caches.conversations, clock, namespace }),
+    sandboxes: new ObjectFeed({ cache: caches.sandboxes, clock, namespace }),
+    apiKeys: new ObjectFeed({ cache: caches.apiKeys, clock, namespace }),
+  };
+  const ring = new KeyRing({ cache: caches.apiKeys, namespace, clock });
+  const totals = new StoredTotals({ caches, namespace, clock });
+  const slowReaders = new SlowReaderGuard();
+  const scheduler = new FairScheduler({ clock });
+  const rateLimits = new RateLimits({ limits: options.rateLimits ?? {}, clock, metrics, logger });
+  const ownerConnections = new OwnerConnections({ max: options.maxConnections ?? 0, proxies });
+  const currentOwner = new AsyncLocalStorage<string>();
+  const client = fairClient({
+    client: options.client,
+    owner: () => currentOwner.getStore(),
+    onCall: (owner, { isWrite, plural, name, textLength }) => {
+      const bytes = plural === conversations.plural && name !== undefined ? totals.bytesOf(name) : textLength;
+      // A created object has come in a body, which counts already.
+      if (!isWrite) rateLimits.read(owner, bytes);
+      else if (name !== undefined) rateLimits.written(owner, bytes);
+      return bytes;
+    },
+    scheduler,
+    clock,
+  });
+  const agents = new AgentAccess({
+    ...{ sandboxes: caches.sandboxes, feed: feeds.sandboxes, namespace, keys, ring, publicUrl, port, accept },
+    ...{ ownerConnections, slowReaders, scheduler, clock, logger, metrics },
+    clientAddress: proxies.clientAddress,
+    failedKey: (address) => rateLimits.failedKey(address),
+    urlTemplate: options.sandboxUrlTemplate,
+    loopbackOrigins: options.loopbackOrigins,
+    limits: options.proxyLimits,
+  });
+  const lookup = new ResourceLookup({ client, namespace, caches });
+  return {
+    ...{ client, namespace, clock, logger, audit, metrics, keys, ring, totals, feeds, publicUrl, proxies },
+    ...{ lookup, agents, exposure: agents.exposure, currentOwner, scheduler, slowReaders, rateLimits, ownerConnections },
+    random: options.random ?? randomBytes,
+    isSynced: () => Object.values(caches).every((cache: { readonly hasSynced: boolean }) => cache.hasSynced),
+    keyUse: new KeyUse({ client: options.client, cache: caches.apiKeys, namespace, clock, logger }),
+    disclosures: new Disclosures({ audit, clock, clientAddress: proxies.clientAddress }),
+    maxKeyLifetimeMs: options.maxKeyLifetimeMs,
+    caps: new StorageCaps({ lookup, totals }),
+    // The fair client would bound these reads twice, and streams have no request whose owner it could know.
+    startTexts: new StartTextReader({ client: options.client, clock }),
+    streams: new OpenStreams(options.streams),
+    events: new AgentEvents(),
+    agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
+    gitHosts: options.gitHosts ?? {},
+    git: options.gitDirectory ?? typedNames(options.gitHosts ?? {}),
+    templateName: options.defaultTemplateName ?? defaultTemplateName,
+    allowOrigins: cors(options.corsOrigins ?? []),
+    loadShedder: new LoadShedder({ load: options.load ?? {}, clock, metrics }),
+    bodyShares: bodyShares(clock),
+    addressConnections: new AddressConnections({ max: options.maxConnectionsPerAddress ?? 0, proxies, metrics, logger }),
+    lastResponses: new LastResponses(),
+    timeouts: { ...defaultTimeouts, ...options.timeouts },
+  };
+}

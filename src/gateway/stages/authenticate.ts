@@ -1,0 +1,34 @@
+import type { Request, RequestHandler } from 'express';
+import { authenticate as authenticateKey, type Principal } from '../auth/authenticate.ts';
+import type { Route } from '../http/route.ts';
+import type { Services } from '../services.ts';
+
+/** Finds the owner of a request by its key. Throws 401 for a request without a valid key, and 429 after too many of these. */
+export const authenticate =
+  (services: Services, route: Route): RequestHandler =>
+  (request, response, next) => {
+    const sessionOwner = sessionOwnerOf(services, route, request);
+    if (sessionOwner === undefined) {
+      const principal = principalOf(services, request);
+      services.keyUse.seen(principal.keyName);
+      response.locals.principal = principal;
+      response.locals.owner = principal.owner;
+    } else {
+      response.locals.owner = sessionOwner;
+    }
+    next();
+  };
+
+/** The owner of the sandbox whose session key a request shows. A session key is not tried as an API key, so it is no failed attempt. */
+function sessionOwnerOf({ agents }: Services, { access }: Route, { params: { id }, headers }: Request): string | undefined {
+  return access === 'session' && typeof id === 'string' ? agents.opensSession(id, headers) : undefined;
+}
+
+function principalOf({ ring, rateLimits, proxies }: Services, request: Request): Principal {
+  try {
+    return authenticateKey(ring, request.headers);
+  } catch (error) {
+    rateLimits.failedKey(proxies.clientAddress(request));
+    throw error;
+  }
+}

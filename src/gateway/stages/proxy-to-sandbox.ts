@@ -1,0 +1,22 @@
+import type { Services } from '../services.ts';
+import type { Stage, UpgradeStage } from './stage.ts';
+
+/** Passes a request for a sandbox's agent on to it, and answers its preflights. */
+export const proxyToSandbox =
+  ({ agents, allowOrigins }: Services): Stage =>
+  (request, response) => {
+    const address = agents.find(request);
+    if (address === undefined) return false;
+    if (!allowOrigins(request, response)) void agents.forward(request, response, address);
+    return true;
+  };
+
+/** Joins a WebSocket with the agent of the sandbox that it is for. */
+export const joinWithSandbox =
+  ({ agents }: Services): UpgradeStage =>
+  (request, socket, head) => {
+    const address = agents.find(request);
+    if (address === undefined) socket.destroy();
+    else void agents.upgrade(request, socket, head, address);
+    return true;
+  };

@@ -1,0 +1,53 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { bodyBytesOf, hasBody, jsonOf, readBody as readAll } from '../http/json-body.ts';
+import type { Services } from '../services.ts';
+
+/** Reads the body of a request as soon as there is room for it, and holds the body until its owner may store that much. */
+export const readBody =
+  (services: Services): RequestHandler =>
+  async (request, response, next) => {
+    const { owner } = response.locals;
+    if (hasBody(request) && owner !== undefined) {
+      const gone = new AbortController();
+      response.once('close', () => gone.abort());
+      try {
+        request.body = await bodyOf(services, owner, request, response, gone.signal);
+      } catch (error) {
+        // A client that has left while it waited needs no response.
+        if (gone.signal.aborted) return;
+        throw error;
+      }
+    }
+    next();
+  };
+
+/** The client's connection is not read until the room for the body is free. */
+async function bodyOf(
+  { bodyShares, rateLimits, scheduler }: Services,
+  owner: string,
+  request: Request,
+  response: Response,
+  gone: AbortSignal,
+): Promise<Buffer> {
+  const { leave } = response.locals;
+  const release = await bodyShares.wait({ owner }, { units: bodyBytesOf(request), signal: gone });
+  response.locals.leave = () => {
+    release();
+    leave?.();
+  };
+  if (gone.aborted) response.locals.leave();
+  const body = await readAll(request);
+  rateLimits.written(owner, body.length);
+  await scheduler.store(owner, body.length, gone);
+  return body;
+}
+
+/** Parses the body in a turn of its own on the event loop: a large body takes several milliseconds. */
+export const parseBody =
+  ({ scheduler }: Services): RequestHandler =>
+  async (request, response, next) => {
+    const { owner } = response.locals;
+    const body = request.body as unknown;
+    if (owner !== undefined && Buffer.isBuffer(body)) request.body = await scheduler.run(owner, () => jsonOf(body));
+    next();
+  };

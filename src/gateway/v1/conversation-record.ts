@@ -1,0 +1,43 @@
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { Services } from '../services.ts';
+import { notFound } from '../errors/problem-error.ts';
+import type { Reader } from '../proxy/session-keys.ts';
+import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';
+import type { StartTexts } from '../presenters/start-request.ts';
+import { startTaskRecord } from '../presenters/start-task.ts';
+
+/** A conversation with what the caches know around it. */
+export const sourcesOf = (
+  { lookup }: Services,
+  conversation: CachedConversation,
+  sandbox = lookup.sandboxNamed(conversation.status?.sandboxName),
+): ConversationSources => ({
+  conversation,
+  sandbox,
+  parent: lookup.cachedConversation(conversation.spec.parent),
+  children: lookup.children(conversation),
+});
+
+/** The wire record of a conversation, without a session key. */
+export const presentedConversation = (services: Services, conversation: CachedConversation) =>
+  presentConversation(sourcesOf(services, conversation), services.exposure);
+
+/** The record for a client that follows this one conversation: MISSING, which ends that for good, is not said because a cache is behind. */
+export async function freshlyPresentedConversation(services: Services, conversation: CachedConversation, reader: Reader) {
+  const sandbox: Sandbox | undefined = await services.lookup.sandboxOf(conversation);
+  return presentConversation(sourcesOf(services, conversation, sandbox), services.exposure, reader);
+}
+
+/** The texts that its client has sent with the start. Throws a problem where the conversation does not exist any more. */
+export async function startTextsOf({ startTexts }: Services, conversation: CachedConversation): Promise<StartTexts> {
+  const texts = await startTexts.of(conversation);
+  if (texts === undefined) throw notFound('conversation');
+  return texts;
+}
+
+export async function presentedStartTask(services: Services, conversation: CachedConversation) {
+  const { lookup, exposure } = services;
+  const texts = await startTextsOf(services, conversation);
+  return startTaskRecord(conversation, texts, exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName)));
+}

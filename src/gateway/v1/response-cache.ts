@@ -1,0 +1,72 @@
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { listText, pageFrame, plainFrame, type Pieces } from '../http/json-list.ts';
+import type { Services } from '../services.ts';
+import type { Reader } from '../proxy/session-keys.ts';
+import { presentConversation, type ConversationSources } from '../presenters/conversation.ts';
+import { sourcesOf } from './conversation-record.ts';
+
+interface MadeRecord {
+  readonly sources: ConversationSources;
+  readonly agentUrl: string | undefined;
+  /** Whether the record has a session key at all. */
+  readonly hasKey: boolean;
+  /** The record without a session key, its last field, which differs from reader to reader. */
+  readonly text: string;
+}
+
+/** How a record ends that shows no session key. */
+const recordEnd = 'null}';
+
+const isSame = (one: ConversationSources, other: ConversationSources): boolean =>
+  one.sandbox === other.sandbox &&
+  one.parent === other.parent &&
+  one.children.length === other.children.length &&
+  one.children.every((child, index) => child === other.children[index]);
+
+/** Records as JSON, made once for as long as nothing that they are made of has changed: that is most of what an answer costs. */
+export class ResponseCache {
+  readonly #services: Services;
+  readonly #records = new WeakMap<CachedConversation, MadeRecord>();
+
+  constructor(services: Services) {
+    this.#services = services;
+  }
+
+  /** For clients that follow each of them, as `freshRecordOf`. */
+  async freshConversations(conversations: readonly CachedConversation[], reader: Reader): Promise<string> {
+    const { lookup } = this.#services;
+    const texts = conversations.map(async (conversation) => this.#conversation(conversation, reader, await lookup.sandboxOf(conversation)));
+    return listText(plainFrame, await Promise.all(texts));
+  }
+
+  /** With sandboxes from the cache alone, as `recordOf`. */
+  conversationPage(
+    { items, next_page_id }: { readonly items: readonly CachedConversation[]; readonly next_page_id: string | null },
+    reader: Reader,
+  ): string {
+    return listText(
+      pageFrame(next_page_id),
+      items.map((conversation) => this.#conversation(conversation, reader)),
+    );
+  }
+
+  #conversation(conversation: CachedConversation, reader: Reader, sandbox?: Sandbox): Pieces {
+    const sources = sourcesOf(this.#services, conversation, sandbox);
+    const access = this.#services.exposure.accessTo(sources.sandbox);
+    const { text, hasKey } = this.#made(conversation, sources, access?.agentUrl);
+    const key = hasKey ? access?.sessionKeyFor(reader) : undefined;
+    return key === undefined ? [text] : [text.slice(0, -recordEnd.length), JSON.stringify(key), '}'];
+  }
+
+  #made(conversation: CachedConversation, sources: ConversationSources, agentUrl: string | undefined): MadeRecord {
+    const known = this.#records.get(conversation);
+    if (known !== undefined && isSame(known.sources, sources) && known.agentUrl === agentUrl) return known;
+    const record = presentConversation(sources, this.#services.exposure);
+    const text = JSON.stringify(record);
+    if (!text.endsWith(`"session_api_key":${recordEnd}`)) throw new Error('the session key has to be the last field of a record');
+    const made = { sources, agentUrl, hasKey: record.conversation_url !== null, text };
+    this.#records.set(conversation, made);
+    return made;
+  }
+}

@@ -1,0 +1,73 @@
+import type { ServerResponse } from 'node:http';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import { listText, plainFrame, sendList, type ListFrame } from '../http/json-list.ts';
+import type { HandlerResult } from '../http/route.ts';
+import type { Services } from '../services.ts';
+import { ProblemError } from '../errors/problem-error.ts';
+import { Shares } from '@conversation-operator/kube/shares';
+import { startTaskRecord } from '../presenters/start-task.ts';
+
+/** Maximum stored bytes of what one answer is made of in memory; a larger one is sent task by task. */
+const maxGatheredBytes = 262_144;
+/** Maximum reads ahead of what is sent or gathered, for each answer. */
+const readAhead = 4;
+/** Maximum answers at once that are sent task by task, since each holds a few tasks of up to 1.5 MiB. */
+const large = { total: 12, perOwner: 3 } as const;
+const waiting = { maxMs: 20_000, total: 256, perOwner: 32 } as const;
+
+const overloaded = () =>
+  new ProblemError('overloaded', 'The service sends too many long lists of start tasks at the moment. Try again.', {
+    headers: { 'retry-after': '2' },
+  });
+
+/** Start tasks as JSON. The texts that their clients have sent with them are read where they are needed. */
+export class StartTaskResponses {
+  readonly #services: Services;
+  readonly #large: Shares;
+
+  constructor(services: Services) {
+    this.#services = services;
+    this.#large = new Shares({ ...large, refuse: overloaded, waiting: { ...waiting, clock: services.clock } });
+  }
+
+  async list(
+    owner: string,
+    conversations: readonly CachedConversation[],
+    response: ServerResponse,
+    frame: ListFrame = plainFrame,
+  ): Promise<HandlerResult> {
+    const bytes = conversations.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
+    if (bytes <= maxGatheredBytes) return { jsonText: listText(frame, await Array.fromAsync(this.#texts(conversations))) };
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('the client has gone')));
+    const release = await this.#large.wait({ owner }, { signal: gone.signal });
+    try {
+      return { sentBytes: await sendList(response, frame, this.#texts(conversations)) };
+    } finally {
+      release();
+    }
+  }
+
+  /** In their order; those that do not exist any more are left out. */
+  async *#texts(conversations: readonly CachedConversation[]): AsyncGenerator<string, void, undefined> {
+    const ahead: Promise<string | undefined>[] = [];
+    for (const conversation of conversations) {
+      const text = this.#text(conversation);
+      // Awaited in its turn, where a failure shows.
+      text.catch(() => undefined);
+      ahead.push(text);
+      if (ahead.length >= readAhead) yield* present(await ahead.shift());
+    }
+    for (const text of ahead) yield* present(await text);
+  }
+
+  async #text(conversation: CachedConversation): Promise<string | undefined> {
+    const { lookup, exposure, startTexts } = this.#services;
+    const texts = await startTexts.of(conversation);
+    if (texts === undefined) return undefined;
+    const access = exposure.accessTo(lookup.sandboxNamed(conversation.status?.sandboxName));
+    return JSON.stringify(startTaskRecord(conversation, texts, access));
+  }
+}
+
+const present = (text: string | undefined): readonly string[] => (text === undefined ? [] : [text]);

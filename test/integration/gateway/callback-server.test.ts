@@ -1,0 +1,110 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { createCallbackServer, type CallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
+import type { CallbackRequest } from '../../../src/gateway/callback-server/handler.ts';
+import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
+import { systemClock } from '../../../packages/kube/src/clock.ts';
+import { IndexedStore } from '../../../packages/kube/src/store.ts';
+import { silentLogger } from '@conversation-operator/kube/logger';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import type { Sandbox } from '../../../src/resources/sandbox.ts';
+import { aSandbox } from '../../support/builders.ts';
+
+describe("the gateway's agent side", () => {
+  const calls: CallbackRequest[] = [];
+  let side: CallbackServer;
+  let url: string;
+  beforeAll(async () => {
+    const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
+    const known = aSandbox({ name: 'known' });
+    store.set({ ...known, metadata: { ...known.metadata, namespace: 'agents' } });
+    const echo = {
+      name: 'echo',
+      handle: (call: CallbackRequest) => {
+        calls.push(call);
+        if (call.path[0] === 'broken') throw new Error('10.0.0.1 is broken');
+        call.response.statusCode = 204;
+        call.response.end();
+        return Promise.resolve();
+      },
+    };
+    side = createCallbackServer({
+      handlers: [echo],
+      sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
+      ...{ namespace: 'agents', host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    });
+    url = `http://127.0.0.1:${(await side.listen()).port}`;
+  });
+  beforeEach(() => calls.splice(0));
+  afterAll(() => side.close());
+
+  it('hands a request on to its part, with the sandbox that it names', async () => {
+    expect((await fetch(`${url}/echo/known/a/b%20c?d=e`, { method: 'POST' })).status).toBe(204);
+    expect(calls[0]?.sandbox?.metadata.name).toBe('known');
+    expect(calls[0]?.path).toEqual(['a', 'b c']);
+    expect(calls[0]?.query.get('d')).toBe('e');
+  });
+
+  it('leaves it to the part what an unknown sandbox is answered', async () => {
+    expect((await fetch(`${url}/echo/unknown/a`)).status).toBe(204);
+    expect(calls[0]?.sandbox).toBeUndefined();
+  });
+
+  it.each([
+    '/',
+    '/echo',
+    '/echo/known',
+    '/echo/known/',
+    '/echo//a',
+    '/echo/known/a//b',
+    '/echo/known/%2e%2e/a',
+    '/echo/known/a%2Fb',
+    '/echo/known/%ff',
+    '/other/known/a',
+    '/api/v1/users/me',
+    '/metrics',
+  ])('has nothing at %s', async (path) => {
+    const answer = await fetch(`${url}${path}`);
+    expect([answer.status, await answer.json()]).toMatchObject([404, { code: 'route-not-found' }]);
+    expect(calls).toEqual([]);
+  });
+
+  it('says nothing of what went wrong inside', async () => {
+    const answer = await fetch(`${url}/echo/known/broken`);
+    expect(answer.status).toBe(500);
+    expect(await answer.text()).not.toContain('10.0.0.1');
+  });
+
+  it("lets the sandboxes of one owner have a quarter of the connections, told apart by their pods' addresses", async () => {
+    const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
+    for (const [name, owner, podIP] of [
+      ['a1', 'alice', '127.0.0.11'],
+      ['a2', 'alice', '127.0.0.12'],
+      ['b1', 'bob', '127.0.0.13'],
+    ] as const)
+      store.set(aSandbox({ name, owner, status: { podIP } }));
+    const small = createCallbackServer({
+      ...{ handlers: [], sandboxes: { store, addHandler: () => () => undefined, hasSynced: true }, maxConnections: 8 },
+      ...{ namespace: 'agents', host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+    });
+    const { port } = await small.listen();
+    const sockets: Socket[] = [];
+    const isLetIn = async (localAddress: string) => {
+      const socket = connect({ port, host: '127.0.0.1', localAddress });
+      sockets.push(socket);
+      socket.on('error', () => undefined).write('GET /alive HTTP/1.1\r\nHost: x\r\n\r\n');
+      return Promise.race([once(socket, 'data').then(() => true), once(socket, 'close').then(() => false)]);
+    };
+    try {
+      expect([await isLetIn('127.0.0.11'), await isLetIn('127.0.0.12'), await isLetIn('127.0.0.11')]).toEqual([true, true, false]);
+      expect(await isLetIn('127.0.0.13')).toBe(true);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+      await small.close();
+    }
+  });
+
+  it('is alive', async () => {
+    expect(await (await fetch(`${url}/alive`)).json()).toEqual({ status: 'ok' });
+  });
+});
