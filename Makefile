@@ -34,7 +34,7 @@ simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every c
 fuzz: $(installed) ## REQUESTS=20000 requests made from /openapi.json, valid and hostile, each answer judged by it (SEED)
 	@node test/fuzz/main.ts
 
-lint: $(installed) ## Formatting, lint rules and types
+lint: $(installed) ## Formatting, lint rules, types and shell programs
 	npm run --silent lint
 
 build: $(built) ## Bundle into dist/
@@ -71,6 +71,6 @@ $(installed): package.json package-lock.json .npmrc $(wildcard packages/*/packag
 	npm install --no-save --no-audit --no-fund --loglevel=error
 	@touch $@
 
-$(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts')
+$(built): $(installed) tsconfig.json $(shell find src packages -name '*.ts' -o -name '*.sh')
 	npm run --silent build
 	@touch $@

@@ -1,5 +1,5 @@
-import { cpSync, rmSync } from 'node:fs';
-import { relative } from 'node:path';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
 
 /**
@@ -14,6 +14,20 @@ const leanClientLibrary: Plugin = {
       if (!/@kubernetes[/\\]client-node/.test(`${rest.importer} ${path}`)) return undefined;
       const found = await bundle.resolve(path, { ...rest, pluginData: leanClientLibrary });
       return { ...found, sideEffects: false };
+    });
+  },
+};
+
+/** Shell programs are files beside the modules that read them. The bundle holds their text in place of the call that reads the file. */
+const shellPrograms: Plugin = {
+  name: 'shell-programs',
+  setup(bundle) {
+    const read = /readFileSync\(new URL\('(.+\.sh)', import\.meta\.url\), 'utf8'\)/g;
+    const textOf = (from: string, path: string) => JSON.stringify(readFileSync(join(dirname(from), path), 'utf8'));
+    bundle.onLoad({ filter: /[/\\](src|packages)[/\\].*\.ts$/ }, ({ path: from }) => {
+      const contents = readFileSync(from, 'utf8').replace(read, (_call, path: string) => textOf(from, path));
+      if (contents.includes(".sh', import.meta.url")) throw new Error(`${from} reads a shell program in another form`);
+      return { contents, loader: 'ts' };
     });
   },
 };
@@ -33,7 +47,7 @@ const common: BuildOptions = {
   lineLimit: 200,
   legalComments: 'external',
   logLevel: 'warning',
-  plugins: [leanClientLibrary],
+  plugins: [leanClientLibrary, shellPrograms],
   // Some dependencies are CommonJS and ask for Node's own modules.
   banner: { js: "import{createRequire as makeRequire}from'node:module';const require=makeRequire(import.meta.url);" },
 };
@@ -55,5 +69,5 @@ for (const [output, { inputs }] of Object.entries(metafile.outputs)) {
   if (input !== undefined && relative(outdir, output) !== 'up.js')
     throw new Error(`${output} has ${input}, which does not belong into the container image`);
 }
-// What `up` installs the OpenHands agent by.
+// Pinned packages of the OpenHands agent, which `up` installs.
 cpSync('images/openhands-constraints.txt', `${outdir}/openhands-constraints.txt`);

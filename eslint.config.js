@@ -29,6 +29,7 @@ const throughDoors = {
   group: ['**/packages/**'],
   message: 'a package is imported by its name, through what its package.json exports',
 };
+const shellProgram = (selector) => ({ selector, message: 'a shell program is a .sh file beside its user, which shellcheck reads' });
 
 export default tseslint.config(
   { ignores: ['dist/', 'node_modules/', '.data/', '.cache/', 'artifacts/'] },
@@ -36,7 +37,7 @@ export default tseslint.config(
   tseslint.configs.strictTypeChecked,
   {
     languageOptions: {
-      parserOptions: { projectService: { allowDefaultProject: ['eslint.config.js'] }, tsconfigRootDir: import.meta.dirname },
+      parserOptions: { projectService: { allowDefaultProject: ['*.js', '.*.js'] }, tsconfigRootDir: import.meta.dirname },
     },
     plugins: { 'import-x': importX },
     settings: {
@@ -45,7 +46,6 @@ export default tseslint.config(
     },
     rules: {
       '@typescript-eslint/no-unused-vars': ['error', { ignoreRestSiblings: true, varsIgnorePattern: '^_' }],
-      'import-x/no-cycle': ['error', { ignoreExternal: true }],
       'import-x/no-restricted-paths': ['error', { zones: zones.filter(({ from }) => from.length > 0) }],
       'import-x/no-default-export': 'error',
       '@typescript-eslint/switch-exhaustiveness-check': ['error', { considerDefaultExhaustiveForUnions: true }],
@@ -54,10 +54,19 @@ export default tseslint.config(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true, allowBoolean: true }],
     },
   },
-  { files: ['src/**', 'packages/**'], rules: { 'no-restricted-imports': ['error', { patterns: [throughDoors] }] } },
   {
-    files: ['eslint.config.js', '**/jest.config.ts', 'test/support/*-reporter.ts', 'test/e2e/support/{setup,teardown,sequencer}.ts'],
+    files: ['src/**', 'packages/**'],
+    rules: {
+      'no-restricted-imports': ['error', { patterns: [throughDoors] }],
+      'no-restricted-syntax': [
+        'error',
+        ...['Literal[value=/^#!|^set -[eu]/m]', 'TemplateElement[value.raw=/^#!|^set -[eu]/m]'].map(shellProgram),
+      ],
+    },
+  },
+  {
+    files: ['*.js', '**/jest.config.ts', 'test/support/*-reporter.ts', 'test/e2e/support/{setup,teardown,sequencer}.ts'],
     rules: { 'import-x/no-default-export': 'off' },
   },
-  { files: ['eslint.config.js'], ...tseslint.configs.disableTypeChecked },
+  { files: ['*.js'], ...tseslint.configs.disableTypeChecked },
 );

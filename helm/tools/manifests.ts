@@ -8,7 +8,7 @@ export const chartCrds = crdFiles;
 const name = 'conversation-operator';
 const notice = '# Rendered from helm/conversation-operator by `make manifests`. Do not edit; docs/install.md says how to apply.\n';
 
-/** What plain YAML can't do is left out: secrets are made by hand, and a first key by `conversation-operator keys create`. */
+/** Plain YAML has no generated Secrets: users create them by hand, and the first key by `conversation-operator keys create`. */
 const values = {
   masterKey: { existingSecret: `${name}-master-key` },
   firstKey: { create: false },
@@ -44,7 +44,7 @@ function without(field: string, map: Readonly<Record<string, string>>, ...names:
   return left.length === 0 ? {} : { [field]: Object.fromEntries(left) };
 }
 
-/** What `helm install --create-namespace` makes; the chart itself makes that of the sandboxes. */
+/** The namespace that `helm install --create-namespace` creates; the chart itself creates that of the sandboxes. */
 const ownNamespace = {
   apiVersion: 'v1',
   kind: 'Namespace',

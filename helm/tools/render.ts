@@ -20,11 +20,11 @@ export interface RenderOptions {
   readonly release?: string;
   readonly namespace?: string;
   readonly values?: object;
-  /** What the cluster knows beside Kubernetes' own. */
+  /** API versions of the cluster in addition to those of Kubernetes. */
   readonly apiVersions?: readonly string[];
 }
 
-/** What `helm template` makes of the chart. */
+/** Output of `helm template`. */
 export const renderChart = (version: HelmVersion, options: RenderOptions = {}): Promise<string> => {
   const { release = 'conversation-operator', namespace = 'agents', values = {}, apiVersions = [] } = options;
   const extra = apiVersions.flatMap((each) => ['--api-versions', each]);

@@ -5,7 +5,7 @@ import { isMap, isScalar, parseDocument, type Node, type Pair, type YAMLMap } fr
 import { z } from 'zod';
 import { chartFolder } from './render.ts';
 
-/** What is read of the JSON schema: where it goes on by name, and where anything is allowed. */
+/** The part of the JSON schema that the document needs: named properties, and whether others are allowed. */
 interface Schema {
   readonly $ref?: string | undefined;
   readonly properties?: Readonly<Record<string, Schema>> | undefined;
@@ -30,7 +30,7 @@ export interface Value {
   readonly description: string;
 }
 
-/** The paragraph right before the value: what stands further above, apart, is about the file. */
+/** The paragraph directly before the value; separate paragraphs above describe the file. */
 const text = (comment: string | null | undefined): string =>
   (comment ?? '')
     .split(/\n\s*\n/)

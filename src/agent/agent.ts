@@ -1,37 +1,38 @@
 import type { AgentKind, ConfirmationPolicy } from '../resources/agent-settings.ts';
 import type { ExecutionStatus } from '../resources/conversation.ts';
 
-/** Where one sandbox's agent listens, and what it accepts. */
+/** Address, session key and protocol of the agent of one sandbox. */
 export interface AgentEndpoint {
   /** `http://ip:port`, no path. */
   readonly baseUrl: string;
   readonly sessionKey: string;
-  /** Which protocol it speaks; absent: openhands. */
+  /** Protocol of the agent. Absent: openhands. */
   readonly kind?: AgentKind | undefined;
 }
 
 /**
- * - unreachable: nothing listens, or it says that it is not ready yet.
- * - dormant: it waits for `initialise`. A container that has restarted is dormant again.
- * - ready: it has keys. Whether they are ours shows with the first call.
+ * - unreachable: no process listens, or the agent answers that it is not ready yet.
+ * - dormant: the agent waits for `initialise`. A container that has restarted is dormant again.
+ * - ready: the agent has keys. The first call shows whether the operator has the same ones.
  */
 export type AgentState = 'unreachable' | 'dormant' | 'ready';
 
-/** Where the agent says that something has happened: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with its session key. */
+/** Receiver of an agent's webhooks: `POST {baseUrl}/conversations` and `{baseUrl}/events/{id}`, with the agent's session key. */
 export interface AgentWebhook {
   readonly baseUrl: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Events that are sent together at the most. */
+  /** Maximum events in one request. */
   readonly eventBufferSize?: number;
-  /** How long an event waits for others. */
+  /** Delay before an event is sent that is alone in its request. */
   readonly flushDelaySeconds?: number;
-  /** How often the same is sent again that was not taken, and after how long. Whole seconds. */
+  /** Maximum retries of one request that the receiver has not accepted. */
   readonly retries?: number;
+  /** Delay before each retry; whole seconds. */
   readonly retryDelaySeconds?: number;
-  /** What is kept for a receiver that takes nothing; beyond that the oldest events are dropped. */
+  /** Maximum events and bytes that the agent keeps while the receiver is away; the agent drops the oldest events beyond them. */
   readonly maxQueuedEvents?: number;
   readonly maxQueuedBytes?: number;
-  /** Of one request, where one event is not more already. */
+  /** Maximum bytes of one request, unless a single event is larger. */
   readonly maxBatchBytes?: number;
 }
 
@@ -39,7 +40,7 @@ export interface AgentInit {
   readonly bootstrapKey: string;
   readonly sessionKey: string;
   readonly secretKey: string;
-  /** Absolute paths on the sandbox's volume. Absent: what the agent's environment says. */
+  /** Absolute paths on the sandbox's volume. Absent: the paths of the agent's environment. */
   readonly conversationsPath?: string;
   readonly bashEventsDir?: string;
   /** For the agent and the commands that it runs. */
@@ -48,7 +49,7 @@ export interface AgentInit {
 }
 
 export interface AgentCommand {
-  /** For /bin/sh, which may be dash. Kept by the agent in clear: never with a secret in it. */
+  /** Program for /bin/sh, which may be dash. The agent stores the text in clear, so the text never contains a secret. */
   readonly command: string;
   /** Absent: the agent's own working directory. */
   readonly cwd?: string;
@@ -87,14 +88,14 @@ export interface AgentLlm {
 export interface NewAgentConversation {
   /** A UUID, with or without dashes. */
   readonly id: string;
-  /** Of the resource: where the agent knows an earlier conversation of the same id, it is refused, and not taken for this one. */
+  /** UID of the resource. The client rejects a conversation that the agent knows under the same id and another UID. */
   readonly uid?: string | undefined;
   readonly workingDir: string;
   readonly message?: AgentMessage | undefined;
-  /** Absent: the agent's own default, where it has one that works. Without one it is `unconfigured`. */
+  /** Absent: the default model of the agent. The call fails with `unconfigured` when the agent has none. */
   readonly llm?: AgentLlm | undefined;
   readonly systemMessageSuffix?: string | undefined;
-  /** By their names; absent: the agent's choice. One that it does not have is refused. */
+  /** Names of the tools. Absent: the agent's choice. The client rejects a tool that the agent does not have. */
   readonly tools?: readonly string[] | undefined;
   /** Absent: the agent's choice. */
   readonly confirmationPolicy?: ConfirmationPolicy | undefined;
@@ -102,9 +103,9 @@ export interface NewAgentConversation {
   readonly maxIterations?: number | undefined;
   /** Whether AGENTS.md and the repository's skills go into the prompt, true by default. */
   readonly loadProjectSkills?: boolean | undefined;
-  /** What `hookConfig` has returned. */
+  /** Result of `hookConfig`. */
   readonly hookConfig?: Readonly<Record<string, unknown>> | undefined;
-  /** Keys of lower-case letters and digits only; others are left out, because the agent refuses them. */
+  /** The client omits keys with other characters than lower-case letters and digits, because the agent rejects them. */
   readonly tags?: Readonly<Record<string, string>> | undefined;
   readonly secrets?: Readonly<Record<string, string>> | undefined;
 }
@@ -116,11 +117,11 @@ export interface AgentMetrics {
   readonly completionTokens: number;
 }
 
-/** As the agent last stored it: it lags up to one step behind, so a terminal status within 1 s of `run` or a message means nothing. */
+/** A conversation as the agent last stored it. The copy lags up to one step behind: ignore a terminal status within 1 s of `run` or a message. */
 export interface AgentConversation {
   /** 32 hex digits. */
   readonly id: string;
-  /** Undefined: a word that is not known here (`reportedStatus` has it). */
+  /** Undefined for a status that this client does not know; `reportedStatus` has the text. */
   readonly executionStatus: ExecutionStatus | undefined;
   readonly reportedStatus: string;
   readonly title: string | undefined;
@@ -131,7 +132,7 @@ export interface AgentConversation {
   readonly lastUserMessageId: string | undefined;
   /** Summed over all models used; undefined before the first model call. */
   readonly metrics: AgentMetrics | undefined;
-  /** The model that it works with now, as far as the agent says. */
+  /** Current model of the conversation, as far as the agent reports one. */
   readonly llm?: Pick<AgentLlm, 'model' | 'baseUrl'> | undefined;
 }
 
@@ -143,17 +144,17 @@ export interface AgentFailure {
 }
 
 export interface AgentServerInfo {
-  /** Since the last event. Grows during long tool calls as well: idle is this and nothing `running`. */
+  /** Time since the last event. The value also grows during long tool calls: an agent is idle when in addition no run is `running`. */
   readonly idleSeconds: number;
   readonly uptimeSeconds: number;
   readonly version: string;
-  /** It works with no model of its own: one has to be named for each conversation. */
+  /** True when the agent has no default model, so that each conversation names one. */
   readonly needsModel: boolean;
 }
 
 export interface AgentUserMessage {
   readonly id: string;
-  /** The agent's local time, without zone: good for comparing with other events only. */
+  /** The agent's local time, without a zone. Only comparisons with other events of the same agent are valid. */
   readonly timestamp: string;
   readonly text: string;
 }
@@ -163,13 +164,13 @@ export interface AgentCallOptions {
 }
 
 /**
- * What the operator asks of an agent, whatever its kind. Every method throws `AgentError`; each has its own deadline, and none
- * repeats what could happen twice.
+ * The calls of the operator to an agent of any kind. Every method throws `AgentError` and has a deadline of its own. No method retries
+ * a request that the agent could execute twice.
  */
 export interface AgentClient {
   /** Never throws for an agent that does not answer. No key needed. */
   probe(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentState>;
-  /** Done already, with our session key: a success. An agent that takes its keys from its environment as well. */
+  /** Succeeds also when the agent has this session key already, or has keys from its environment. */
   initialise(endpoint: AgentEndpoint, init: AgentInit, options?: AgentCallOptions): Promise<void>;
   /** A failing command is a result. Aborting does not stop the command. */
   execute(endpoint: AgentEndpoint, command: AgentCommand, options?: AgentCallOptions): Promise<AgentCommandResult>;
@@ -182,31 +183,31 @@ export interface AgentClient {
     options?: AgentCallOptions,
   ): Promise<Readonly<Record<string, unknown>> | undefined>;
   /**
-   * The conversation with its first message, or what is there already under this id: call it until it succeeds, and both exist
-   * exactly once. `busy` means that an earlier call may still be under way: ask again in some seconds.
+   * Creates the conversation with its first message, or returns the existing one with this id. A caller that retries until success
+   * creates both exactly once. `busy` means that an earlier call may still be under way: retry after some seconds.
    */
   createConversation(
     endpoint: AgentEndpoint,
     conversation: NewAgentConversation,
     options?: AgentCallOptions,
   ): Promise<{ readonly created: boolean; readonly status: AgentConversation }>;
-  /** Undefined: the agent does not know it. */
+  /** Undefined when the agent does not know the conversation. */
   conversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<AgentConversation | undefined>;
-  /** Up to 50 of them by one request, in the order of the ids. */
+  /** Up to 50 conversations by one request, in the order of the ids. */
   conversations(
     endpoint: AgentEndpoint,
     ids: readonly string[],
     options?: AgentCallOptions,
   ): Promise<readonly (AgentConversation | undefined)[]>;
-  /** Starts or continues; running already, or finished: nothing happens. `busy`: too many runs, ask again. */
+  /** Starts or continues a run; does nothing when one is running or finished. `busy` means too many runs: retry later. */
   run(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   /** Waits for the running tool call to end: up to 5 min. */
   pause(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   /** Kills the running tool call and pauses; nothing happens when nothing runs. */
   interrupt(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   /**
-   * Waits for the running tool call to end: up to 5 min. Not idempotent: when the outcome is unknown, look at `userMessages`
-   * before sending again. `started: false`: stored, but too many runs; call `run` later, do not send again.
+   * Waits for the running tool call to end: up to 5 min. Not idempotent: when the outcome is unknown, read `userMessages` before a
+   * retry. `started: false` means that the agent stored the message and has too many runs: call `run` later, do not send again.
    */
   sendMessage(
     endpoint: AgentEndpoint,
@@ -224,13 +225,13 @@ export interface AgentClient {
     options?: AgentCallOptions,
   ): Promise<readonly AgentUserMessage[]>;
   /**
-   * Why the last run failed. Undefined for a conversation in status `error` means that the agent was killed during the run, which
-   * `run` continues.
+   * Reason of the last run's failure. Undefined for a conversation in status `error` means that the agent was killed during the run,
+   * which `run` continues.
    */
   lastError(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<AgentFailure | undefined>;
-  /** From its next model call on, the conversation works with this model and key. What it does is left as it is. */
+  /** The conversation uses this model and key from its next model call on. A run under way continues. */
   useLlm(endpoint: AgentEndpoint, id: string, llm: AgentLlm, options?: AgentCallOptions): Promise<void>;
-  /** Also a success when there was none. Keeps the working directory. Waits for the running tool call to end: up to 5 min. */
+  /** Succeeds also when the conversation does not exist. Keeps the working directory. Waits for the running tool call: up to 5 min. */
   deleteConversation(endpoint: AgentEndpoint, id: string, options?: AgentCallOptions): Promise<void>;
   serverInfo(endpoint: AgentEndpoint, options?: AgentCallOptions): Promise<AgentServerInfo>;
   /** Ids (32 hex digits) of the conversations in status `running`. */

@@ -1,13 +1,13 @@
 import type { Dispatcher } from 'undici';
 import { AgentError } from './errors.ts';
 
-/** Each chunk costs as much as some KiB do: beyond so many, an answer has to come in chunks of some size. */
+/** Maximum chunks of any size, because each chunk costs as much as some KiB. Chunks beyond them average `minChunkBytes` at least. */
 const maxSmallChunks = 1_000;
 const minChunkBytes = 256;
 
 /**
- * Ends an answer that comes in very small chunks, before it is put together: a mebibyte in chunks of one byte takes seconds of the event
- * loop, which everybody else waits for.
+ * Aborts an answer in very small chunks before the client joins them: a mebibyte in chunks of one byte blocks the event loop, and
+ * thereby all other requests, for seconds.
  */
 class ChunkLimit implements Dispatcher.DispatchHandler {
   readonly #next: Dispatcher.DispatchHandler;

@@ -1,7 +1,7 @@
 import { defaultAgentKind, type AgentKind } from '../resources/agent-settings.ts';
 import type { AgentClient, AgentEndpoint } from './agent.ts';
 
-/** Hands each call to the client of the kind that the endpoint is of; its promises are theirs. */
+/** Forwards each call to the client of the endpoint's kind, with the guarantees of that client. */
 export class ClientOfKinds implements AgentClient {
   readonly #clients: ReadonlyMap<AgentKind, AgentClient>;
 

@@ -9,23 +9,23 @@ export const agentErrorCodes = [
   'aborted',
   /** The agent does not know the key. */
   'unauthorized',
-  /** The agent has started (again) and waits for its keys: initialise it. */
+  /** The agent has (re)started and waits for its keys: call `initialise`. */
   'dormant',
   'not-found',
   /** 4xx: the same request will be refused again. */
   'refused',
-  /** It would take the conversation, and could not work: it needs a model, and none is configured. */
+  /** The agent needs a model for the conversation, and none is configured. */
   'unconfigured',
   /** Not now: too many runs, or a create call for the same conversation that may still be under way. */
   'busy',
-  /** 5xx: something may have been done. */
+  /** 5xx: the agent may have executed the request. */
   'failed',
   /** An answer that is not of the protocol, or is too large. */
   'malformed',
 ] as const;
 export type AgentErrorCode = (typeof agentErrorCodes)[number];
 
-/** After these nobody knows whether the agent has done what it was asked. */
+/** Codes that leave open whether the agent has executed the request. */
 const unknownOutcomes: ReadonlySet<AgentErrorCode> = new Set(['timeout', 'connection-lost', 'aborted', 'failed', 'malformed']);
 
 /** A call to an agent that did not succeed. The message is safe to show to the sandbox's owner; the cause is for logs. */
@@ -41,7 +41,7 @@ export class AgentError extends Error {
     this.status = options?.status;
   }
 
-  /** Whether the agent may have done it all the same: look before doing it again. */
+  /** Whether the agent may have executed the request: read its state before a retry. */
   get outcomeUnknown(): boolean {
     return unknownOutcomes.has(this.code);
   }

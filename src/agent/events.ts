@@ -14,7 +14,7 @@ export interface AgentEventsOptions {
 
 export type EventQuery = Readonly<Record<string, string | number>>;
 
-/** Reads the events of conversations, for others to read on. Throws `AgentError`. */
+/** Reads the events of conversations for clients of the gateway. Throws `AgentError`. */
 export class AgentEvents {
   readonly #http: AgentHttp;
   readonly #timeoutMs: number;
@@ -24,7 +24,7 @@ export class AgentEvents {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** A page of events, as the agent writes it: JSON, and not looked at. The stream has to be read or destroyed. */
+  /** A page of events: the JSON of the agent, not validated. The caller reads or destroys the stream. */
   search({ baseUrl, sessionKey }: AgentEndpoint, id: string, query: EventQuery, signal: AbortSignal): Promise<Readable> {
     const headers = { 'x-session-api-key': sessionKey };
     return this.#http.open(baseUrl, { path: pathOf(id, 'search'), query, headers, timeoutMs: this.#timeoutMs, signal });

@@ -19,30 +19,30 @@ export interface AgentReading {
 interface Sending extends AgentReading {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly body?: unknown;
-  /** The text of a file to upload, in place of a body of JSON. */
+  /** Text of a file to upload instead of a JSON body. */
   readonly file?: string;
 }
 
 export interface AgentRequest<T> extends Sending {
   readonly answer: z.ZodType<T>;
   readonly maxBodyBytes?: number;
-  /** What must not come back in the text of an error. */
+  /** Secrets that the client removes from error messages. */
   readonly secrets?: readonly string[];
 }
 
 export interface AgentAnswer<T> {
   readonly status: number;
   readonly body: T;
-  /** The agent's own clock; undefined when it does not say. */
+  /** Time of the agent's clock; undefined when the answer has no Date. */
   readonly dateMs: number | undefined;
 }
 
 const defaultMaxBodyBytes = 1024 * 1024;
 const maxDetailLength = 512;
-/** Of what an error says, before it is cleaned and cut. */
+/** Maximum bytes of an error body that the client reads. */
 const maxLookedAt = 8192;
 
-/** Errors that a connection attempt ends with, before anything was sent. */
+/** Errors of a connection attempt: no byte of the request was sent. */
 const notConnected: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ECONNREFUSED',
@@ -54,15 +54,15 @@ const notConnected: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
-/** An agent closes idle connections after so long. */
+/** Default time after which an agent closes an idle connection. */
 const agentKeepsMs = 5000;
 
 /**
- * How long idle connections are kept, in milliseconds. What is sent in the moment in which the agent closes one is lost. A read is
- * repeated then; a write may have been heard, so that it stays well away from that moment.
+ * Maximum idle times of connections, in milliseconds. A request on a connection that the agent closes in the same moment is lost. The
+ * client retries a read; the agent may have executed a write, so that writes use only connections far from that moment.
  */
 export interface KeepAlive {
-  /** Longer than the 4 s between two looks at a run: to connect costs more than to ask. */
+  /** Longer than the 4 s between two polls of a run, because a connection costs more than a poll. */
   readonly readsMs: number;
   readonly writesMs: number;
 }
@@ -71,11 +71,11 @@ export const defaultKeepAlive: KeepAlive = { readsMs: 4500, writesMs: 3000 };
 
 export interface AgentHttpOptions {
   readonly connectTimeoutMs: number;
-  /** `defaultKeepAlive` by default. */
+  /** Default: `defaultKeepAlive`. */
   readonly keepAlive?: KeepAlive | undefined;
 }
 
-/** Calls to agents over pooled connections. Redirects are not followed: an agent could send the operator's requests anywhere. */
+/** Calls to agents over pooled connections. The client follows no redirect, because an agent could redirect the operator anywhere. */
 export class AgentHttp {
   readonly #reads: Dispatcher;
   readonly #writes: Dispatcher;
@@ -85,12 +85,12 @@ export class AgentHttp {
     this.#writes = pool(connectTimeoutMs, keepAlive.writesMs);
   }
 
-  /** The validated body of a 2xx answer; everything else is an `AgentError`. */
+  /** Returns the validated body of a 2xx answer; throws an `AgentError` for any other result. */
   async call<T>(baseUrl: string, options: AgentRequest<T>): Promise<AgentAnswer<T>> {
     try {
       return await this.#callOnce(baseUrl, options);
     } catch (error) {
-      // A pooled socket that the agent closed in the same moment: for a read, a second attempt does no harm.
+      // The agent closed the pooled connection in the same moment. A second attempt of a read is safe.
       const again = options.method === 'GET' && error instanceof AgentError && error.code === 'connection-lost';
       if (!again) throw error;
       return await this.#callOnce(baseUrl, options);
@@ -101,7 +101,7 @@ export class AgentHttp {
     await Promise.all([this.#reads.destroy(), this.#writes.destroy()]);
   }
 
-  /** The body of a 2xx answer with JSON, as it comes; the deadline is for all of it. Who takes it reads or destroys it. */
+  /** Returns the body of a 2xx answer with JSON as a stream; the deadline includes all of it. The caller reads or destroys the stream. */
   async open(baseUrl: string, options: AgentReading): Promise<Readable> {
     const deadline = new Deadline(options.timeoutMs, options.signal);
     try {
@@ -109,7 +109,7 @@ export class AgentHttp {
       body.once('close', () => deadline.end());
       if (status < 200 || status > 299) throw errorOf(status, await readBounded(body, defaultMaxBodyBytes));
       if (!String(headers['content-type']).startsWith('application/json')) {
-        // It ends with an error then, which is nobody's.
+        // The abort makes the stream emit an error that no caller awaits.
         body.on('error', () => undefined).destroy();
         throw new AgentError('malformed', 'The agent answered with something unexpected.', { status });
       }
@@ -145,7 +145,7 @@ export class AgentHttp {
       if (status < 200 || status > 299) throw errorOf(status, text, options.secrets);
       const parsed = options.answer.safeParse(parseJson(text));
       if (!parsed.success) {
-        // Not all that is wrong with it: that may be longer than the answer.
+        // Only the first issue: all issues may be longer than the answer.
         const [issue] = parsed.error.issues;
         const cause = new Error(`${issue?.path.map(String).join('.') ?? ''}: ${issue?.message ?? ''}`.slice(0, maxDetailLength));
         throw new AgentError('malformed', 'The agent answered with something unexpected.', { status, cause });
@@ -164,11 +164,11 @@ function pool(connectTimeoutMs: number, keepAliveMs: number): Dispatcher {
     connect: { timeout: connectTimeoutMs },
     connections: 32,
     keepAliveTimeout: keepAliveMs,
-    // Whatever the agent says of itself.
+    // An own limit, whatever `Keep-Alive` the agent sends.
     keepAliveMaxTimeout: keepAliveMs,
-    // Off what the agent says, if that is shorter.
+    // Margin below the `Keep-Alive` of the agent, if that is shorter.
     keepAliveTimeoutThreshold: agentKeepsMs - keepAliveMs,
-    // One deadline for the whole call, see below; these run on timers of their own.
+    // The deadline of the whole call replaces undici's own time-outs.
     headersTimeout: 0,
     bodyTimeout: 0,
     allowH2: false,
@@ -193,7 +193,7 @@ function failureOf(error: unknown, { signal, timeoutMs }: Pick<AgentReading, 'si
 async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Leaving the loop destroys the body, and with it the connection: the rest is not read.
+  // Leaving the loop destroys the body and the connection; the client does not read the remaining bytes.
   for await (const chunk of body as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > maxBytes) throw new AgentError('malformed', `The agent's answer is larger than ${maxBytes} bytes.`);
@@ -202,7 +202,7 @@ async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: numb
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** Undefined for what is no JSON: no schema accepts it. */
+/** Undefined for invalid JSON, which no schema accepts. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -224,11 +224,11 @@ function errorOf(status: number, text: string, secrets: readonly string[] = []):
   const detail =
     typeof body?.detail === 'string'
       ? body.detail
-      : // Without `input`: it echoes what was sent, secrets included.
+      : // The text omits `input`, which echoes the request with its secrets.
         body?.detail?.map(({ loc, msg }) => `${(loc ?? []).join('.')}: ${msg ?? 'invalid'}`).join('; ');
-  // Above 499 `detail` is always the same three words, and `exception` what happened.
-  const words = status >= 500 ? (body?.exception ?? detail) : detail;
-  const said = words == null ? undefined : plainText(withoutSecrets(withoutInput(words), secrets), maxDetailLength);
+  // For 5xx `detail` is a constant text, and `exception` has the cause.
+  const reported = status >= 500 ? (body?.exception ?? detail) : detail;
+  const said = reported == null ? undefined : plainText(withoutSecrets(withoutInput(reported), secrets), maxDetailLength);
   const code = codeOf(status, said ?? '');
   return new AgentError(
     code,
@@ -239,7 +239,7 @@ function errorOf(status: number, text: string, secrets: readonly string[] = []):
   );
 }
 
-/** pydantic's own words end with the value that it refuses, in clear: `… [type=value_error, input_value={'api_key': 'sk-…'}, …]`. */
+/** pydantic's messages end with the rejected value in clear: `… [type=value_error, input_value={'api_key': 'sk-…'}, …]`. */
 const withoutInput = (text: string): string =>
   text
     .slice(0, maxLookedAt)
@@ -251,11 +251,11 @@ function codeOf(status: number, said: string): AgentErrorCode {
   if (status === 503 && said.includes('deferred-init')) return 'dormant';
   const code = codesByStatus[status];
   if (code !== undefined) return code;
-  // Redirects as well: no path of the protocol has one.
+  // Redirects are errors too: no path of the protocol has one.
   return status < 500 ? 'refused' : 'failed';
 }
 
-/** undici's own code or the system's; where several addresses were tried, the AggregateError has that of the first. */
+/** Error code of undici or of the system; an AggregateError of several addresses has the code of the first. */
 function systemCodeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }

@@ -3,14 +3,14 @@ import { uuidOfBytes } from '../resources/ids.ts';
 
 type Purpose = 'session' | 'client' | 'secret' | 'bootstrap' | 'clone';
 
-/** What a ticket opens: one repository, for reading. */
+/** Scope of a clone token: read access to one repository. */
 export interface CloneGrant {
   readonly provider: string;
-  /** As the conversation names it: owner/name, without `.git`. */
+  /** Repository as the conversation names it: owner/name, without `.git`. */
   readonly repository: string;
 }
 
-/** The parts that a client's session key depends on, beside the sandbox. */
+/** Inputs of a client's session key in addition to the sandbox. */
 export interface ClientGrant {
   /** UID of the API key whose reader is shown the session key. */
   readonly apiKeyUid: string;
@@ -18,9 +18,9 @@ export interface ClientGrant {
   readonly generation: number;
 }
 
-/** Enough that guessing is out of the question, and what a random 256 bit key in base64 has at least. */
+/** Minimum length of a master key: the length of a random 256 bit key in base64, which cannot be guessed. */
 const minMasterKeyBytes = 32;
-/** Maximum number of keys that are remembered, some 200 bytes each: every answer about a sandbox that runs has one. */
+/** Maximum cached keys, some 200 bytes each: every answer about a running sandbox contains one. */
 const maxRemembered = 20_000;
 
 interface ClientKey {
@@ -30,32 +30,33 @@ interface ClientKey {
 }
 
 /**
- * The keys of a sandbox's agent, derived from a master key and the sandbox's uid: stored nowhere, and the same on every replica.
+ * Derives the keys of a sandbox's agent from a master key and the sandbox's UID. No process stores them, and every replica derives the
+ * same ones.
  *
- * They have to stay the same as long as the sandbox lives: with another secret key the agent can't read its own files any more,
- * and clients keep the session key. So a sandbox remembers the id of the master key that it was made under (`currentKeyId` at
- * that time, not a secret) and hands it in here; putting a new master key in front changes the keys of new sandboxes only.
+ * The keys are constant for the life of the sandbox: with another secret key the agent cannot read its own files, and clients keep the
+ * session key. Therefore a sandbox stores the id of its master key (the `currentKeyId` of its creation, which is no secret). A new
+ * master key in the first place changes the keys of new sandboxes only.
  */
 export class SandboxKeys {
   #masterKeys: ReadonlyMap<string, KeyObject> = new Map();
-  /** By the master key's id and the sandbox's uid. Nested maps: a text that is put together costs more than both look-ups. */
+  /** Keys by the id of the master key and the UID of the sandbox. Nested maps are faster than a concatenated key. */
   readonly #sessionKeys = new Map<string, Map<string, string>>();
-  /** By the API key's uid and the sandbox's uid. */
+  /** Session keys by the UID of the API key and the UID of the sandbox. */
   readonly #clientKeys = new Map<string, Map<string, ClientKey>>();
   #remembered = 0;
   #currentKeyId = '';
 
-  /** The first master key is the current one, the others are those that living sandboxes were made under. */
+  /** The first master key is the current one; existing sandboxes use the others. */
   constructor(masterKeys: readonly Buffer[]) {
     this.replace(masterKeys);
   }
 
-  /** Names the master key that new sandboxes use. Tells nothing about the key itself. */
+  /** Id of the master key that new sandboxes use. The id reveals nothing about the key. */
   get currentKeyId(): string {
     return this.#currentKeyId;
   }
 
-  /** Goes on with other master keys, under the rules of the constructor. Throws, and goes on as before, when they can't be used. */
+  /** Replaces the master keys, under the rules of the constructor. Throws, and keeps the present ones, when the new ones are invalid. */
   replace(masterKeys: readonly Buffer[]): void {
     const [current] = masterKeys;
     if (current === undefined) throw new Error('at least one master key is needed');
@@ -69,7 +70,7 @@ export class SandboxKeys {
 
   /**
    * The key that the agent itself demands in `X-Session-API-Key`, constant for the life of the sandbox. Clients have a key of their own,
-   * which the gateway replaces by this one. Throws when `keyId` names no master key that is known.
+   * which the gateway replaces by this one. Throws when `keyId` names no known master key.
    */
   sessionKey(sandboxUid: string, keyId = this.currentKeyId): string {
     const known = this.#sessionKeys.get(keyId)?.get(sandboxUid);
@@ -79,14 +80,14 @@ export class SandboxKeys {
     return key;
   }
 
-  /** Whether the keys of a sandbox can be derived that was made under this master key. */
+  /** Whether the master key with this id is known. */
   knows(keyId = this.currentKeyId): boolean {
     return this.#masterKeys.has(keyId);
   }
 
   /**
    * The session key that a client shows to the gateway: a reference to the API key that it was read with, then a MAC. The gateway accepts
-   * the session key only while that API key is valid, and a rotation makes another one. Throws when `keyId` names no master key that is known.
+   * the session key only while that API key is valid, and a rotation changes it. Throws when `keyId` names no known master key.
    */
   clientKey(sandboxUid: string, { apiKeyUid, generation }: ClientGrant, keyId = this.currentKeyId): string {
     const known = this.#clientKeys.get(apiKeyUid)?.get(sandboxUid);
@@ -101,8 +102,8 @@ export class SandboxKeys {
   }
 
   /**
-   * UUIDv8s for a text, the same on every replica, which cannot be computed without the master key. One for each master key, the current
-   * one first: during a rotation what was named under another master key is found under the later ones.
+   * Returns UUIDv8s for a text, the same on every replica, which cannot be computed without a master key: one for each master key, the
+   * current one first. During a rotation the later ones find an object that was named under an earlier master key.
    */
   derivedIds(text: string): readonly string[] {
     return Array.from(this.#masterKeys.values(), (masterKey) => {
@@ -111,17 +112,17 @@ export class SandboxKeys {
     });
   }
 
-  /** What the agent encrypts secrets in its files with. */
+  /** Key with which the agent encrypts secrets in its files. */
   secretKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'secret', keyId);
   }
 
-  /** What the operator shows to a dormant agent. Stands in the pod's environment, where the agent's shell can read it: good for nothing else. */
+  /** Key for the `initialise` call to a dormant agent, and for no other call: the pod's environment contains it, so the agent's shell can read it. */
   bootstrapKey(sandboxUid: string, keyId = this.currentKeyId): string {
     return this.#derive(sandboxUid, 'bootstrap', keyId);
   }
 
-  /** Whether the candidate is the sandbox's session key under any master key. The time it takes tells nothing about how right it was. */
+  /** Whether the candidate is the sandbox's session key under any master key. The comparison takes constant time. */
   acceptsSessionKey(sandboxUid: string, candidate: string): boolean {
     const given = digest(candidate);
     let accepted = false;
@@ -131,17 +132,17 @@ export class SandboxKeys {
     return accepted;
   }
 
-  /** What gateways show to operators when they pass on what agents have hinted: the same for all of them, and good for nothing else. */
+  /** Key with which gateways send agent notifications to operators, and no other request: the same for all gateways. */
   hintKey(): string {
-    return hintKeyOf(this.#masterKey(this.currentKeyId));
+    return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
-  /** Whether the candidate is that, under any master key. The time it takes tells nothing about how right it was. */
+  /** Whether the candidate is the notification key under any master key. The comparison takes constant time. */
   acceptsHintKey(candidate: string): boolean {
     const given = digest(candidate);
     let accepted = false;
     for (const masterKey of this.#masterKeys.values()) {
-      if (timingSafeEqual(given, digest(hintKeyOf(masterKey)))) accepted = true;
+      if (timingSafeEqual(given, digest(notificationKeyOf(masterKey)))) accepted = true;
     }
     return accepted;
   }
@@ -153,15 +154,15 @@ export class SandboxKeys {
   }
 
   /**
-   * What a sandbox shows to the gateway to clone a repository by its owner's credential: `<end in seconds since 1970>.<MAC>`. It opens
-   * nothing else, and nothing later.
+   * Token with which a sandbox clones one repository through the gateway, which adds the owner's credential: `<expiry in seconds since
+   * 1970>.<MAC>`.
    */
   cloneTicket(sandboxUid: string, grant: CloneGrant, endMs: number, keyId = this.currentKeyId): string {
     const end = String(Math.ceil(endMs / 1000));
     return `${end}.${ticketMac(this.#derive(sandboxUid, 'clone', keyId), grant, end)}`;
   }
 
-  /** Whether the ticket is the sandbox's, for this repository, and still good. The time it takes tells nothing about how right it was. */
+  /** Whether the token belongs to the sandbox and the repository and has not expired. The comparison takes constant time. */
   acceptsCloneTicket(sandboxUid: string, grant: CloneGrant, ticket: string, nowMs: number): boolean {
     const end = /^(\d{1,12})\./.exec(ticket)?.[1] ?? '0';
     const given = digest(ticket);
@@ -189,13 +190,13 @@ export class SandboxKeys {
   #derive(sandboxUid: string, purpose: Purpose, keyId: string): string {
     const masterKey = this.#masterKeys.get(keyId);
     if (masterKey === undefined) throw new Error(`the sandbox was made under the master key ${keyId}, which is not among those given`);
-    // An empty uid would give all sandboxes the same keys.
+    // An empty UID would give all sandboxes the same keys.
     if (sandboxUid === '') throw new Error('a sandbox uid is needed');
     return createHmac('sha256', masterKey).update(`${sandboxUid}/${purpose}`).digest('base64url');
   }
 }
 
-/** A provider is one word, so the parts can't run into each other. */
+/** A provider contains no separator, so that two scopes never have the same text. */
 const ticketMac = (key: string, { provider, repository }: CloneGrant, end: string): string =>
   createHmac('sha256', key).update(`${end}/${provider}/${repository}`).digest('base64url');
 
@@ -208,7 +209,7 @@ export const sessionReferenceOf = (apiKeyUid: string): string =>
 /** The reference that a client's session key begins with. */
 export const referenceIn = (clientKey: string): string => clientKey.slice(0, referenceLength);
 
-/** No sandbox's key: what those are made of has a slash in it. */
-const hintKeyOf = (masterKey: KeyObject): string => createHmac('sha256', masterKey).update('hints').digest('base64url');
+/** The input has no slash, unlike the inputs of sandboxes' keys: the notification key equals none of them. */
+const notificationKeyOf = (masterKey: KeyObject): string => createHmac('sha256', masterKey).update('hints').digest('base64url');
 
 const keyIdOf = (masterKey: Buffer): string => createHmac('sha256', masterKey).update('key-id').digest('hex').slice(0, 12);

@@ -1,6 +1,6 @@
 import type { AgentClient } from './agent.ts';
 
-/** Of an HTTP GET, as Kubernetes has it; what is absent is Kubernetes' default. */
+/** An HTTP probe of Kubernetes. Absent fields have the defaults of Kubernetes. */
 export interface AgentProbe {
   readonly httpGet: { readonly path: string; readonly port: number };
   readonly initialDelaySeconds?: number;
@@ -9,11 +9,11 @@ export interface AgentProbe {
   readonly failureThreshold?: number;
 }
 
-/** What the container of an agent needs beyond what its template says. */
+/** Fields of the agent's container in addition to the template's. */
 export interface AgentContainer {
-  /** Wins over the template's. It can be read by whoever sees the pod, and by what runs in it: no secrets. */
+  /** Overrides the template's environment. Readers of the pod and its processes see the values: no secrets. */
   readonly env: readonly { readonly name: string; readonly value: string }[];
-  /** All three give way to the template's. */
+  /** Probes for a template that has none. */
   readonly startupProbe: AgentProbe;
   readonly readinessProbe: AgentProbe;
   readonly livenessProbe: AgentProbe;
@@ -25,13 +25,13 @@ export interface AgentContainerOptions {
   readonly workingDir: string;
   /** A folder on the volume for the agent's own state. */
   readonly stateDir: string;
-  /** What the operator shows to the agent to give it its keys; good for nothing else. */
+  /** Key that authenticates the operator's `initialise` call to the agent, and no other call. */
   readonly bootstrapKey: string;
 }
 
-/** All that the product knows of a kind of agents: one file each, and a line in kinds.ts. */
+/** Definition of a kind of agents: one file each, registered in kinds.ts. */
 export interface AgentKindDefinition {
-  /** Where it listens when its template does not say. */
+  /** Port of the agent when its template names none. */
   readonly defaultPort: number;
   /** One client serves all sandboxes of the kind. */
   createClient(): AgentClient;

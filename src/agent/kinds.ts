@@ -7,11 +7,11 @@ import { openhands } from './openhands.ts';
 
 export const kindDefinitions: Readonly<Record<AgentKind, AgentKindDefinition>> = { openhands };
 
-/** A client for agents of every kind; each endpoint says which it is of. */
+/** A client for agents of every kind; the endpoint names the kind. */
 export const createAgentClient = (): ClientOfKinds =>
   new ClientOfKinds(new Map(agentKinds.map((kind) => [kind, kindDefinitions[kind].createClient()])));
 
-/** The kind of a sandbox's agent: the one that it has had from its first pod on, else what its template says. */
+/** Kind of a sandbox's agent: the kind of the sandbox's first pod, or before that the template's. */
 export const agentKindOf = ({ status }: Pick<Sandbox, 'status'>, template: Pick<SandboxTemplate, 'spec'>): AgentKind =>
   status?.agentKind ?? template.spec.agent.kind ?? defaultAgentKind;
 

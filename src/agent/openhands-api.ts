@@ -13,18 +13,18 @@ export interface Page<T> {
 }
 
 export interface OpenHandsApiOptions {
-  /** Milliseconds that a call may take which says nothing else. */
+  /** Default deadline of a call, in milliseconds. */
   readonly timeoutMs: number;
   readonly connectTimeoutMs: number;
   readonly keepAlive?: KeepAlive | undefined;
 }
 
-/** Pages of one answer; an agent may have no end of them. */
+/** Maximum pages of one list; a hostile agent may send pages without end. */
 const maxPages = 20;
-/** A page of conversations or messages is large; of a hostile agent it is a second of work for all others. */
+/** Maximum bytes of a page of conversations or messages; a hostile agent's page blocks all others for at most a second. */
 const maxPageBytes = 4 * 1024 * 1024;
 
-/** Calls with the session key, and pages. Throws `AgentError`. */
+/** Calls with the session key, and lists of pages. Throws `AgentError`. */
 export class OpenHandsApi {
   readonly #http: AgentHttp;
   readonly #timeoutMs: number;
@@ -34,7 +34,7 @@ export class OpenHandsApi {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** What needs no key. */
+  /** A call without a key. */
   open<T>({ baseUrl }: AgentEndpoint, { signal }: AgentCallOptions, call: Call<T>): Promise<AgentAnswer<T>> {
     return this.#http.call(baseUrl, { timeoutMs: this.#timeoutMs, ...call, signal });
   }
@@ -44,8 +44,8 @@ export class OpenHandsApi {
   }
 
   /**
-   * The items of up to 20 pages, in one deadline for all of them. A page that names one that was there before is the last: an agent
-   * that does not know a page id begins anew, without a word. Ends with the first page that `isEnough`.
+   * Returns the items of up to 20 pages within one deadline. The list ends with the first page that `isEnough`, and with a page whose
+   * next page was read before: an agent that does not know a page id silently restarts from the first page.
    */
   async pages<T>(
     endpoint: AgentEndpoint,
@@ -95,14 +95,14 @@ export class OpenHandsApi {
       });
       return body;
     } catch (error) {
-      // By the deadline of all pages, and not by whoever called.
+      // The deadline of all pages has passed; the caller has not aborted.
       const late = error instanceof AgentError && error.code === 'aborted' && deadline.hasPassed;
       throw late ? new AgentError('timeout', `The agent did not answer within ${this.#timeoutMs / 1000} s.`, { cause: error }) : error;
     }
   }
 }
 
-/** Throws for what is no UUID: ids come from names that people choose, and a path must stay the one meant. */
+/** Throws for a text that is no UUID: users choose names of conversations, and a name must not change the path. */
 export function pathOf(id: string): string {
   return `/api/conversations/${dashedUuid(hexOf(id))}`;
 }

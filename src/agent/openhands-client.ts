@@ -35,36 +35,36 @@ import {
 import * as wire from './wire.ts';
 
 export interface OpenHandsClientOptions {
-  /** Milliseconds that the quick calls may take, 10 000 by default. */
+  /** Deadline of quick calls in milliseconds. Default: 10 000. */
   readonly timeoutMs?: number;
-  /** Milliseconds that calls may take which wait for a running tool call, 300 000 by default. */
+  /** Deadline of calls that wait for a running tool call, in milliseconds. Default: 300 000. */
   readonly slowTimeoutMs?: number;
-  /** Milliseconds that the first conversation of a fresh agent may take, 30 000 by default: on a busy machine it takes seconds. */
+  /** Deadline of a conversation's creation in milliseconds. Default: 30 000; on a busy machine a new agent takes seconds. */
   readonly createTimeoutMs?: number;
-  /** Milliseconds that a command's answer may take beyond the command's own time, 5000 by default. */
+  /** Grace beyond a command's own time-out, in milliseconds. Default: 5000. */
   readonly commandSlackMs?: number;
-  /** Milliseconds to connect, 3000 by default. */
+  /** Deadline of a connection attempt in milliseconds. Default: 3000. */
   readonly connectTimeoutMs?: number;
-  /** How long idle connections are kept; `defaultKeepAlive` by default. */
+  /** Maximum idle times of connections. Default: `defaultKeepAlive`. */
   readonly keepAlive?: KeepAlive;
-  /** Milliseconds on any clock that does not jump. */
+  /** Monotonic clock in milliseconds. */
   readonly monotonic?: () => number;
 }
 
-/** A conversation younger than this may still get its first message from the call that created it. */
+/** Maximum time within which the call that created a conversation may still add its first message. */
 const createSettleMs = 3000;
 const probeTimeoutMs = 3000;
-/** It is asked ten times a second. */
+/** Maximum bytes of a readiness answer; the operator probes a starting agent ten times a second. */
 const maxProbeBytes = 64 * 1024;
 const maxCommandAnswerBytes = 16 * 1024 * 1024;
 const maxPageBytes = 4 * 1024 * 1024;
-/** With 265 bytes for each model call it has made: 7000 of them. Many agents are asked at once, so no more than that. */
+/** Maximum bytes of a conversation: 7000 model calls of 265 bytes each. Many agents answer at the same time, so the limit is low. */
 const maxConversationBytes = 2 * 1024 * 1024;
-/** Of messages, each of which may be large. */
+/** Maximum messages of a page, because each may be large. */
 const messagesPerPage = 10;
 const conversationsPerPage = 20;
 
-/** Speaks the protocol of openhands-agent-server (1.58), and of the reference agent. */
+/** Client for the protocol of openhands-agent-server (1.58) and of the reference agent. */
 export class OpenHandsClient implements AgentClient {
   readonly #api: OpenHandsApi;
   readonly #timeoutMs: number;
@@ -107,7 +107,7 @@ export class OpenHandsClient implements AgentClient {
       return body.state === 'ready' ? 'ready' : 'unreachable';
     } catch (error) {
       if (!(error instanceof AgentError) || error.code === 'aborted') throw error;
-      // /ready has answered, and /api/init is unknown: an agent with its keys in its environment.
+      // An agent that answers /ready and does not know /api/init has its keys from its environment.
       return error.code === 'not-found' ? 'ready' : 'unreachable';
     }
   }
@@ -118,7 +118,7 @@ export class OpenHandsClient implements AgentClient {
         method: 'POST',
         path: '/api/init',
         headers: { 'x-init-api-key': init.bootstrapKey },
-        // A field that the agent does not know is refused here, unlike everywhere else.
+        // This path rejects unknown fields, unlike all others.
         body: {
           session_api_keys: [init.sessionKey],
           secret_key: init.secretKey,
@@ -176,7 +176,7 @@ export class OpenHandsClient implements AgentClient {
   ): Promise<{ readonly created: boolean; readonly status: AgentConversation }> {
     const { message, id } = conversation;
     await this.#assertAble(endpoint, conversation, options);
-    // An initial message always starts the run; one that must not goes its own way.
+    // An initial message always starts a run; a message with `run: false` needs a call of its own.
     const runs = message !== undefined && message.run !== false;
     const answer = await this.#api.call(endpoint, options, {
       method: 'POST',
@@ -194,7 +194,7 @@ export class OpenHandsClient implements AgentClient {
     }
     const status = conversationOf(answer.body, id);
     if (message === undefined || (created && runs)) return { created, status };
-    // 200: there before, perhaps from a call whose answer was lost or was a 500. It ignores the body, the message included.
+    // 200: the conversation existed before, perhaps by a call whose answer was lost or was a 500. The agent ignores the body and its message.
     if (!created && (await this.#hasMessage(endpoint, status, options))) return { created, status };
     if (!created && mayBeUnderWay(answer)) throw new AgentError('busy', 'The conversation is just being created.', { status: 200 });
     await this.sendMessage(endpoint, id, message, options);
@@ -230,7 +230,7 @@ export class OpenHandsClient implements AgentClient {
     try {
       await this.#api.call(endpoint, options, { method: 'POST', path: `${pathOf(id)}/run`, answer: wire.successSchema });
     } catch (error) {
-      // It runs already.
+      // The conversation is running already.
       if (!(error instanceof AgentError && error.status === 409)) throw error;
     }
   }
@@ -300,9 +300,9 @@ export class OpenHandsClient implements AgentClient {
       },
       answer: wire.messageEventsSchema,
     });
-    // By their ids: where the agent has begun anew, they have come twice.
+    // Unique ids, because an agent that restarts a list repeats messages.
     const messages = [...new Map(items.map((item) => [item.id, userMessageOf(item)])).values()];
-    // The agent's times may be equal; the order is its own.
+    // The order of the agent decides, because its times may be equal.
     return messages.slice(messages.findIndex((message) => message.id === after?.id) + 1);
   }
 
@@ -353,7 +353,7 @@ export class OpenHandsClient implements AgentClient {
       query: { status, limit: conversationsPerPage },
       answer: wire.conversationPageSchema,
     });
-    // An agent that ignores the filter must not make idle conversations look busy.
+    // An agent that ignores the filter must not make idle conversations count as running.
     const ids = items.filter(({ execution_status }) => execution_status === status).map(({ id }) => hexOf(id));
     return [...new Set(ids)];
   }
@@ -366,14 +366,14 @@ export class OpenHandsClient implements AgentClient {
     try {
       await this.#api.call(endpoint, options, { method: 'GET', path: '/api/conversations/count', answer: wire.countSchema });
     } catch (error) {
-      // Still dormant: the refusal of the init call is what went wrong.
+      // The agent is still dormant: the rejected init call is the cause.
       throw error instanceof AgentError && error.code === 'dormant' ? cause : error;
     }
   }
 
   /**
-   * The agent server itself finds out too late: without a model it takes one of its own, for which it has no key, and tries for two
-   * minutes; a tool that it does not have is a 500 that leaves a conversation without a message behind.
+   * Checks model and tools before the agent does: an agent server without a model takes a default one without a key and retries for two
+   * minutes, and answers an unknown tool by a 500 that leaves a conversation without a message.
    */
   async #assertAble(endpoint: AgentEndpoint, { llm, tools = [] }: NewAgentConversation, options: AgentCallOptions): Promise<void> {
     if (llm === undefined && (await this.serverInfo(endpoint, options)).needsModel) {
@@ -385,13 +385,13 @@ export class OpenHandsClient implements AgentClient {
     if (missing.length > 0) throw new AgentError('refused', `It has no tool ${missing.join(', ')}.`);
   }
 
-  /** The stored snapshot may lag behind the events. */
+  /** Reads the events, because the stored snapshot may lag behind them. */
   async #hasMessage(endpoint: AgentEndpoint, status: AgentConversation, options: AgentCallOptions): Promise<boolean> {
     return status.lastUserMessageId !== undefined || (await this.userMessages(endpoint, status.id, 1, options)).length > 0;
   }
 }
 
-/** By the agent's clock, both. Unknown times count as old, so that nothing waits for ever. */
+/** Both times are of the agent's clock. An unknown time counts as old, so that no start waits forever. */
 function mayBeUnderWay({ body, dateMs }: AgentAnswer<wire.ConversationInfo>): boolean {
   const createdMs = Date.parse(body.created_at ?? '');
   return dateMs !== undefined && !Number.isNaN(createdMs) && dateMs - createdMs < createSettleMs;

@@ -3,7 +3,7 @@ import { pathOf, type OpenHandsApi } from './openhands-api.ts';
 import { failureOf, isStartOrFailureAfter } from './openhands-mapping.ts';
 import * as wire from './wire.ts';
 
-/** Why the last run of a conversation has failed; undefined where the agent says nothing of it. Throws `AgentError`. */
+/** Failure of a conversation's last run; undefined when the agent reports none. Throws `AgentError`. */
 export async function lastFailure(
   api: OpenHandsApi,
   endpoint: AgentEndpoint,
@@ -17,8 +17,8 @@ export async function lastFailure(
   });
   const [event] = body.items;
   if (event === undefined) return undefined;
-  // An error older than the last start of a run belongs to an earlier run. One that is older than the failure is that of a title,
-  // which the run had survived until its container was killed.
+  // An error older than the last start of a run belongs to an earlier run. An error older than the failure belongs to the generation of
+  // the title, which does not end the run.
   const isLater = isStartOrFailureAfter(event.timestamp);
   const query = { kind: 'ConversationStateUpdateEvent', timestamp__gte: event.timestamp, limit: 100 };
   const updates = await api.pages(endpoint, options, { path, query, answer: wire.stateUpdatesSchema }, (items) => items.some(isLater));

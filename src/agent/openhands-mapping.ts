@@ -28,14 +28,14 @@ import type {
 const maxDetailCharacters = 2048;
 const maxKeptOutput = 64 * 1024;
 
-const isExecutionStatus = (word: string): word is ExecutionStatus => executionStatuses.some((known) => known === word);
+const isExecutionStatus = (status: string): status is ExecutionStatus => executionStatuses.some((known) => known === status);
 
 export const contentOf = (content: readonly AgentContent[]): readonly object[] =>
   content.map((part) =>
     part.type === 'image' ? { type: 'image', image_urls: part.imageUrls ?? [] } : { type: 'text', text: part.text ?? '' },
   );
 
-/** The tag with the uid of the resource that an agent's conversation was created for. */
+/** Tag of an agent's conversation with the UID of its Conversation resource. */
 export const uidTag = 'uid';
 
 export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
@@ -44,7 +44,7 @@ export const llmOf = ({ model, baseUrl, apiKey }: AgentLlm): object => ({
   ...(apiKey === undefined ? {} : { api_key: apiKey }),
 });
 
-/** Without an analyzer every risk is unknown, and ConfirmRisky asks before every step: this one takes the model's own word. */
+/** Analyzer that takes the risk from the model. Without one every risk is unknown, and ConfirmRisky asks before every step. */
 const confirmationOf = (policy: ConfirmationPolicy): object => ({
   confirmation_policy: { kind: policy },
   ...(policy === 'ConfirmRisky' ? { security_analyzer: { kind: 'LLMSecurityAnalyzer' } } : {}),
@@ -112,7 +112,7 @@ export function conversationOf(info: ConversationInfo, wantedId: string): AgentC
   };
 }
 
-/** In the order of the ids that were asked for: which is which follows from that alone where one is unknown. */
+/** Returns the conversations in the order of the requested ids; null marks an unknown one, and has no id of its own. */
 export function conversationsOf(
   infos: readonly (ConversationInfo | null)[],
   ids: readonly string[],
@@ -146,11 +146,11 @@ function metricsOf({ stats }: ConversationInfo): AgentMetrics | undefined {
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)$/;
 
-/** Undefined for what is no time, or none that an API server stores. */
+/** Undefined for a text that is no time or that no API server stores. */
 const timeOf = (text: string | null | undefined): string | undefined =>
   text != null && rfc3339.test(text) && Number.isFinite(Date.parse(text)) ? text : undefined;
 
-/** More than anybody pays, and few enough digits to be stored. */
+/** Maximum cost in US dollars; bounds the digits of the stored number. */
 const maxCost = 1e12;
 const maxSeconds = 1e10;
 
@@ -158,7 +158,7 @@ export const serverInfoOf = ({ uptime, idle_time, version, title }: z.output<typ
   idleSeconds: Math.min(idle_time, maxSeconds),
   uptimeSeconds: Math.min(uptime, maxSeconds),
   version: plainText(version, 64),
-  // The reference agent and others of its kind do without.
+  // The reference agent has no metrics.
   needsModel: title === 'OpenHands Agent Server',
 });
 
@@ -167,13 +167,13 @@ export const failureOf = ({ code, detail }: z.output<typeof errorEventsSchema>['
   detail: plainText(detail ?? '', maxDetailCharacters),
 });
 
-/** What must not come back in the text of an error. */
+/** Secrets that the client removes from error messages. */
 export const secretsOf = ({ llm, secrets }: Pick<NewAgentConversation, 'llm' | 'secrets'>): readonly string[] => [
   ...(llm?.apiKey === undefined ? [] : [llm.apiKey]),
   ...Object.values(secrets ?? {}),
 ];
 
-/** Nothing in the answer says "timeout": it is exit code -1 after as long as was allowed. */
+/** A timed-out command has the exit code -1 after its whole time-out; the answer has no other mark. */
 export function commandResultOf(
   output: z.output<typeof commandOutputSchema>,
   { tookMs, timeoutSeconds }: { readonly tookMs: number; readonly timeoutSeconds: number },
@@ -195,10 +195,10 @@ export const userMessageOf = ({ id, timestamp, llm_message }: z.output<typeof me
   text: llm_message.content.map(({ text }) => text ?? '').join('\n'),
 });
 
-/** An agent says that a run has failed and why in one go, in either order. */
+/** Maximum time between the two events of a failed run, its status and its error, which come in either order. */
 const oneGoMs = 1_000;
 
-/** Whether an update says that another run has begun since, or this one has failed later. Times without a zone, by the same clock. */
+/** Whether an update shows a later run, or a later failure of this one. The times have no zone and are of the same clock. */
 export const isStartOrFailureAfter =
   (since: string) =>
   ({ key, value, timestamp = '' }: z.output<typeof stateUpdatesSchema>['items'][number]): boolean =>

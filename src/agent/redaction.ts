@@ -1,6 +1,6 @@
-/** What is shorter stands in ordinary words, and is no secret anybody could mean. */
-const leastLength = 6;
+/** Minimum length of a secret; a shorter text also occurs in ordinary prose. */
+const minSecretLength = 6;
 
-/** A text without these secrets: hosts of models like to repeat the key that they refuse. */
+/** Returns the text without these secrets: model providers repeat the key that they reject. */
 export const withoutSecrets = (text: string, secrets: readonly string[]): string =>
-  secrets.filter(({ length }) => length >= leastLength).reduce((left, secret) => left.replaceAll(secret, '<redacted>'), text);
+  secrets.filter(({ length }) => length >= minSecretLength).reduce((left, secret) => left.replaceAll(secret, '<redacted>'), text);

@@ -14,7 +14,7 @@ export const commandOutputSchema = z.object({
 
 export const uploadSchema = z.object({ file_size: z.int().min(0) });
 
-/** For what a conversation can do without: an agent that writes nonsense there is still known to run, or to stand. */
+/** Schema of an optional field: an agent with an invalid value there still has a known execution status. */
 const accessory = <T extends z.ZodType>(schema: T) => schema.nullish().catch(undefined);
 
 const usageSchema = z.object({
@@ -67,14 +67,14 @@ export const stateUpdatesSchema = pageOf(z.object({ key: z.string().nullish(), v
 
 export const messageEventsSchema = pageOf(
   z.object({
-    // They are stored for as long as a message is on its way.
+    // `status.messages.inFlight` stores both during a delivery.
     id: z.string().regex(/^[\x21-\x7e]{1,128}$/),
     timestamp: z.string().regex(/^[\x21-\x7e]{1,64}$/),
     llm_message: z.object({ content: z.array(z.object({ type: z.string(), text: z.string().nullish() })) }),
   }),
 );
 
-/** What an error answer says: `detail` is a text, or a list of what is wrong with the fields. */
+/** Body of an error answer: `detail` is a text, or a list of invalid fields. */
 export const errorBodySchema = z.object({
   detail: z
     .union([z.string(), z.array(z.object({ loc: z.array(z.union([z.string(), z.number()])).nullish(), msg: z.string().nullish() }))])

@@ -6,7 +6,7 @@ import { createCertificate, type Certificate } from '@conversation-operator/loca
 import { writeKubeconfig } from '@conversation-operator/local-cluster/http/kubeconfig';
 import { startApiServer } from '@conversation-operator/local-cluster/http/server';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
-import { ProcessNode } from '@conversation-operator/local-cluster/kubelet/process-node';
+import { LocalKubelet } from '@conversation-operator/local-cluster/kubelet/local-kubelet';
 import { StorageError } from '@conversation-operator/local-cluster/storage/storage-error';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
@@ -108,9 +108,9 @@ export async function startEmbeddedCluster(options: EmbeddedClusterOptions, stac
 
   const { client, transport } = connect({ server: server.url, token }, runtime);
   stack.defer(() => transport.close());
-  const events = new EventRecorder({ client, component: 'process-node', ...runtime });
+  const events = new EventRecorder({ client, component: 'local-kubelet', ...runtime });
   stack.defer(() => events.close());
-  const node = new ProcessNode({
+  const node = new LocalKubelet({
     client,
     dataDir: folder.file('node'),
     images,

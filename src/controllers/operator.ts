@@ -18,7 +18,7 @@ import { AgentSilence } from './agent-silence.ts';
 import { QuotaStatusReconciler } from './admission/quota-status.ts';
 import { AdmissionReconciler } from './admission/reconcile.ts';
 import { bySandbox, byTemplate, reflectorsOf, type Caches } from './caches.ts';
-import type { PreparationLimits } from './conversation/pipeline.ts';
+import type { PreparationLimits } from './conversation/preparation-failures.ts';
 import type { GitHosts } from './conversation/repository.ts';
 import { ConversationReconciler } from './conversation/reconcile.ts';
 import { OneAtATime } from './one-at-a-time.ts';

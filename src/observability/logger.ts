@@ -28,7 +28,7 @@ const pretty = format.printf(({ timestamp, level, message, ...fields }) => {
   return `${String(timestamp).slice(11, 23)} ${level.padEnd(5)} ${String(message)}${rest.length > 0 ? `  ${rest.join(' ')}` : ''}`;
 });
 
-/** What a reader looks for first comes first. */
+/** The fields that a reader needs first come first. */
 const json = format.printf(({ timestamp, level, message, ...fields }) => JSON.stringify({ timestamp, level, message, ...fields }));
 
 class WinstonLogger implements Logger {

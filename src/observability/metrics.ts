@@ -134,7 +134,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     admissionWaitSeconds: new Histogram({
       name: name('admission_wait_seconds'),
-      help: 'How long sandboxes wait to be admitted after somebody has asked for them.',
+      help: 'Time between the request for a sandbox and its admission.',
       buckets: [...stageSeconds, 900, 3600],
       registers,
     }),

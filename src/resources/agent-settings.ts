@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * What speaks which protocol: each has its client and the needs of its container in `src/agent/kinds.ts`. The reference agent is of
+ * Protocols of agents: `src/agent/kinds.ts` has the client and the container of each. The reference agent is of
  * the kind `openhands` too.
  */
 export const agentKinds = ['openhands'] as const;
@@ -29,7 +29,7 @@ const toolName = () =>
 /** An empty list is a choice too: an agent that can only talk. */
 export const toolNames = () => z.array(toolName()).max(64);
 
-/** An http(s) URL without a user: a password in it would stand in clear in a resource. */
+/** An http(s) URL without a user: a password in the URL would be stored in clear. */
 export const modelBaseUrl = () =>
   z
     .string()

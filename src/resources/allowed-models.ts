@@ -30,7 +30,7 @@ export function matchesPattern(name: string, pattern: string): boolean {
   return true;
 }
 
-/** Whether a pattern says of which provider a model has to be: no star stands before its first slash. */
+/** Whether a pattern names a provider: no star precedes the first slash. */
 export const namesProvider = (pattern: string): boolean => !pattern.includes('*') || /^[^*/]+\//.test(pattern);
 
 /**

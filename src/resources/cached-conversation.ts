@@ -39,7 +39,7 @@ export interface CachedConversationSpec extends Omit<ConversationSpec, 'initialM
  */
 export interface CachedConversation extends Omit<CustomObject<CachedConversationSpec, ConversationStatus>, 'metadata'> {
   readonly metadata: CachedMetadata & Pick<Conversation['metadata'], 'namespace' | 'generation'>;
-  /** What `storedBytesOf` says of the stored object. */
+  /** Result of `storedBytesOf` for the stored object. */
   readonly storedBytes: number;
   /** The beginning of the first message, for a title; empty where the message has no text. */
   readonly firstWords: string;
@@ -98,6 +98,7 @@ const withoutSuffix = ({ systemMessageSuffix: _suffix, ...agent }: AgentSettings
 function cachedStatus(status: ConversationStatus, lacksSteps: boolean, interner: Interner): ConversationStatus {
   interner.share(status, 'executionDetail', 'sandboxStatusReason', 'sandboxName', 'sandboxUID');
   for (const transition of status.start?.transitions ?? []) interner.share(transition, 'status', 'time');
+  for (const condition of status.conditions ?? []) interner.share(condition, 'type', 'reason', 'message', 'lastTransitionTime');
   if (!lacksSteps || status.start === undefined) return status;
   const { steps: _steps, ...start } = status.start;
   return { ...status, start };

@@ -16,7 +16,7 @@ const nouns: Readonly<Record<CapField, string>> = {
   maxSandboxes: 'stored sandboxes',
 };
 
-/** The refusal in words, safe to show to the owner. `current`: what counts without the one that is refused. */
+/** Message of the rejection, safe to show to the owner. `current` excludes the rejected object. */
 export function capExceededMessage(field: CapField, { quotaName, scope, limit }: Cap, current: number): string {
   const whom = scope === 'Owner' ? 'per owner' : 'in this namespace';
   return `The quota ${quotaName} allows ${limit} ${nouns[field]} ${whom}, and ${current} are there. Delete some, then start again.`;

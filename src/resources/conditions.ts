@@ -24,23 +24,28 @@ export const findCondition = (conditions: readonly Condition[] | undefined, type
 export const isTrue = (conditions: readonly Condition[] | undefined, type: string): boolean =>
   findCondition(conditions, type)?.status === 'True';
 
-/**
- * The conditions with one set. `lastTransitionTime` moves only when the status changes; a call that changes nothing returns
- * the same array, so that a caller can skip the write.
- */
-export function setCondition(
+/** A condition as a controller decides it; its generation and its transition time follow when it is set. */
+export type ConditionUpdate = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
+
+export const conditionUpdate = (type: string, isTrue: boolean, reason: string, message: string): ConditionUpdate => ({
+  type,
+  status: isTrue ? 'True' : 'False',
+  reason,
+  message,
+});
+
+/** The conditions with some of them set. `lastTransitionTime` changes with the status of a condition only; other conditions stay as they are. */
+export function setConditions(
   conditions: readonly Condition[] | undefined,
-  next: Omit<Condition, 'lastTransitionTime'>,
+  updates: readonly ConditionUpdate[],
+  observedGeneration: number,
   now: string,
-): readonly Condition[] {
-  const present = conditions ?? [];
-  const old = findCondition(present, next.type);
-  const condition: Condition = { ...next, lastTransitionTime: old?.status === next.status ? old.lastTransitionTime : now };
-  if (old === undefined) return [...present, condition];
-  const same =
-    old.status === condition.status &&
-    old.reason === condition.reason &&
-    old.message === condition.message &&
-    old.observedGeneration === condition.observedGeneration;
-  return same ? present : present.map((entry) => (entry === old ? condition : entry));
+): Condition[] {
+  const next = new Map(conditions?.map((condition) => [condition.type, condition]));
+  for (const update of updates) {
+    const old = next.get(update.type);
+    const lastTransitionTime = old?.status === update.status ? old.lastTransitionTime : now;
+    next.set(update.type, { ...update, observedGeneration, lastTransitionTime });
+  }
+  return [...next.values()];
 }

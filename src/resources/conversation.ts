@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { confirmationPolicy, toolNames } from './agent-settings.ts';
 import { conditionsSchema } from './conditions.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import { pausedType } from './paused-condition.ts';
 import { immutable, listMap, objectName, observedGeneration, ownerName, timestamp, validations } from './schema.ts';
 
 /** In the order in which a start passes them; ERROR can follow any but READY. SPEC: start task status. */
@@ -19,6 +20,8 @@ export const gitProviders = ['github', 'gitlab', 'bitbucket', 'forgejo', 'azure_
 /** UTF-8 bytes; also the limit that one text of a message has in characters. */
 export const maxMessageBytes = 256 * 1024;
 export const maxTitleLength = 200;
+/** Maximum characters of the title in a table of kubectl. */
+export const maxShortTitleLength = 40;
 /** Maximum messages of a conversation: those that wait for the agent, and some that the agent has received. */
 export const maxMessages = 40;
 
@@ -165,7 +168,7 @@ const startStepSchema = z.object({
     .string()
     .max(4096)
     .optional()
-    .meta({ description: 'Last part of the output, without control characters and without text that looks like a credential.' }),
+    .meta({ description: 'Last part of the output, without control characters and without text that resembles a credential.' }),
 });
 
 export const conversationStatusSchema = z.object({
@@ -280,6 +283,10 @@ export const conversationStatusSchema = z.object({
     .max(maxTitleLength)
     .optional()
     .meta({ description: "Title of the conversation: spec.title, else the agent's own title." }),
+  shortTitle: z.string().max(maxShortTitleLength).optional().meta({
+    description:
+      'Beginning of the title, or of the first message where there is no title, for tables of kubectl. Written by the operator together with other fields; empty without a text.',
+  }),
   lastActivityTime: timestamp()
     .optional()
     .meta({ description: 'Time of the last event of the agent. Absent until the agent has the conversation.' }),
@@ -312,6 +319,7 @@ export const conversationDefinition: CustomResourceDefinition = {
   spec: conversationSpecSchema,
   status: conversationStatusSchema,
   printerColumns: [
+    { name: 'Title', type: 'string', jsonPath: '.status.shortTitle', description: 'Beginning of the title.' },
     { name: 'Sandbox', type: 'string', jsonPath: '.status.sandboxStatus', description: 'STARTING, RUNNING, PAUSED, ERROR or MISSING.' },
     { name: 'Execution', type: 'string', jsonPath: '.status.executionStatus', description: "Status of the agent's run." },
     { name: 'Start', type: 'string', jsonPath: '.status.start.status', description: 'Current status of the start.' },
@@ -331,7 +339,6 @@ export const conversationDefinition: CustomResourceDefinition = {
       description: 'Reason of the phase of the sandbox.',
       priority: 1,
     },
-    { name: 'Title', type: 'string', jsonPath: '.status.title', description: 'Title of the conversation.', priority: 1 },
     ageColumn,
   ],
   selectableFields: ['.spec.owner', '.status.sandboxStatus', '.status.sandboxName'],
@@ -346,8 +353,12 @@ export const startStatusOf = ({ status }: { readonly status?: ConversationStatus
 export const isStartOver = (status: StartStatus): boolean => status === 'READY' || status === 'ERROR';
 
 export const ConversationCondition = {
-  /** Nothing more happens in the conversation until a person acts. Absent until that was so for the first time. */
+  /** The start is READY and the sandbox is RUNNING: the agent accepts messages. */
+  ready: 'Ready',
+  /** Nothing more happens in the conversation until a person acts. */
   finished: 'Finished',
+  /** The sandbox is paused. */
+  paused: pausedType,
   /** The operator is going to delete the conversation. Present from the announcement on. */
   expiring: 'Expiring',
 } as const;
@@ -360,8 +371,8 @@ export interface ConversationMessages<M extends Pick<LaterMessage, 'number'> = P
 
 /** Messages that the agent has not received yet, in order. */
 export function undeliveredMessages<M extends Pick<LaterMessage, 'number'>>({ spec, status }: ConversationMessages<M>): readonly M[] {
-  const told = status?.messages?.lastDelivered ?? 0;
-  return (spec.messages ?? []).filter(({ number }) => number > told).sort((one, other) => one.number - other.number);
+  const lastDelivered = status?.messages?.lastDelivered ?? 0;
+  return (spec.messages ?? []).filter(({ number }) => number > lastDelivered).sort((one, other) => one.number - other.number);
 }
 
 /** Reasons of the condition Finished. */

@@ -17,14 +17,14 @@ export const definitions: readonly CustomResourceDefinition[] = [
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** What zod writes that a structural schema must not have, or that says nothing. */
+/** Keywords of zod's JSON schema that a structural schema must not have, or that have no effect. */
 function structural(node: Json): Json {
   if (Array.isArray(node)) return (node as readonly Json[]).map(structural);
   if (typeof node !== 'object' || node === null) return node;
   const entries = Object.entries(node as Readonly<Record<string, Json>>).flatMap(([key, value]): [string, Json][] => {
     if (key === '$schema' || (key === 'additionalProperties' && value === false)) return [];
     if (key === 'propertyNames') return [];
-    // A pattern stands beside it, and Kubernetes warns of a format that it does not know.
+    // The pattern is sufficient, and Kubernetes warns of unknown formats.
     if (key === 'format' && value === 'starts_with') return [];
     // zod writes the safe range of JavaScript into every integer.
     if ((key === 'minimum' || key === 'maximum') && Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER) return [];

@@ -20,7 +20,7 @@ export interface QuotaCaps {
   readonly owners: ReadonlyMap<string, Caps>;
 }
 
-/** Of several quotas for the same, the lowest value holds, field by field; of equal ones that of the first quota by name. */
+/** The lowest value of several quotas for the same scope applies, field by field; among equal values that of the first quota by name. */
 function lowest(quotas: readonly ConversationQuota[]): Caps {
   const caps: Partial<Record<CapField, Cap>> = {};
   for (const { metadata, spec } of quotas) {

@@ -15,7 +15,7 @@ export interface QuotaRules {
   readonly namespace: QuotaRule | undefined;
   readonly everyOwner: QuotaRule | undefined;
   readonly owners: ReadonlyMap<string, QuotaRule>;
-  /** Of each quota the names of the others for the same, where there are any. */
+  /** Names of the other quotas for the same scope, by the name of each quota that has any. */
   readonly conflicts: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -28,7 +28,7 @@ const ruleOf = ({ metadata, spec }: ConversationQuota): QuotaRule => ({
   autoResume: spec.autoResume,
 });
 
-/** Of several quotas for the same, the one with the lowest limit holds; of those, the first by name. */
+/** The quota with the lowest limit applies among several for the same scope; among equal limits the first by name. */
 const strictest = (one: ConversationQuota, other: ConversationQuota): number =>
   one.spec.limit - other.spec.limit || (one.metadata.name < other.metadata.name ? -1 : 1);
 
@@ -62,7 +62,7 @@ export function quotaRules(quotas: readonly ConversationQuota[]): QuotaRules {
 /** An owner's own quota wins over the one for everybody. */
 export const ownerRule = (rules: QuotaRules, owner: string): QuotaRule | undefined => rules.owners.get(owner) ?? rules.everyOwner;
 
-/** It decides in the same way, whatever its name. */
+/** Whether both rules decide in the same way; their names do not count. */
 export const isSameRule = (one: QuotaRule | undefined, other: QuotaRule | undefined): boolean =>
   one?.scope === other?.scope &&
   one?.limit === other?.limit &&

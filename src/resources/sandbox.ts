@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { agentKinds } from './agent-settings.ts';
-import { conditionsSchema, findCondition, isTrue } from './conditions.ts';
+import { conditionsSchema, findCondition, isTrue, setConditions } from './conditions.ts';
 import { sandboxStatuses, type SandboxStatus } from './conversation.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
+import { pausedCondition, pausedType } from './paused-condition.ts';
 import { immutable, objectName, observedGeneration, ownerName, timestamp, validations } from './schema.ts';
 
 export const sandboxSpecSchema = z
@@ -119,13 +120,15 @@ export const SandboxCondition = {
   admitted: 'Admitted',
   /** The agent has answered and has its keys. */
   agentReady: 'AgentReady',
-  /** It can be used: everything above holds and its pod stands. */
+  /** The sandbox is usable: all conditions above are true and the pod exists. */
   ready: 'Ready',
   /**
    * The sandbox can't come up, and no retry will help. Written by the sandbox controller alone. Final for a sandbox that has never
    * run; for one that has, the controller takes it back once a person asks for the sandbox (see `isResumedAfterFailure`).
    */
   failed: 'Failed',
+  /** The owner, a quota or a time limit of the template keeps the sandbox paused. Written with the phase. */
+  paused: pausedType,
   /** The operator is going to delete the sandbox. Present from the announcement on. */
   expiring: 'Expiring',
 } as const;
@@ -161,8 +164,8 @@ const pausingReasons: ReadonlySet<string> = new Set([
 export const isPausingReason = (reason: string): boolean => pausingReasons.has(reason);
 
 /**
- * It has been paused and resumed, and its controller has not looked since: of its spec nothing but `replicas` can change, so the
- * second change took back the first. What ran then is still to be stopped.
+ * Whether the sandbox was paused and resumed since its controller last observed it. Only `replicas` of the spec can change, so a second
+ * generation reverts the first. The controller still interrupts the runs of before that pause.
  */
 export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
   spec.replicas === 1 && status?.observedGeneration !== undefined && metadata.generation - status.observedGeneration >= 2;
@@ -170,17 +173,17 @@ export const pausedUnseen = ({ metadata, spec, status }: Sandbox): boolean =>
 /** Whether an agent of the sandbox has ever had its keys: then its volume may hold work. */
 export const hasRun = ({ status }: Pick<Sandbox, 'status'>): boolean => status?.lastContainerID !== undefined;
 
-/** What stands in the annotation, as far as it fits into the status. */
+/** Value of the annotation, truncated to the length that the status stores. */
 export const resumeRequestOf = ({ metadata }: Pick<Sandbox, 'metadata'>): string | undefined =>
   metadata.annotations?.[resumeRequestedAnnotation]?.slice(0, 64);
 
-/** How far the clocks of a gateway and an operator may differ. Requests of longer ago were made before a failure. */
+/** Maximum difference between the clocks of a gateway and an operator. An older request precedes the failure. */
 const clocksDifferMs = 3_600_000;
 
 /**
  * Whether a person has asked for a failed sandbox since it failed: with the annotation, or by turning `spec.replicas` off and on
- * again. The sandbox must have run: a start that has failed is over. All of it stands in one version of the sandbox, so every reader
- * of that version agrees, however far its cache is behind.
+ * again. The sandbox must have run: a failed start never resumes. One version of the sandbox has all of this, so that every reader of
+ * that version agrees, with any lag of its cache.
  */
 export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   const { metadata, spec, status } = sandbox;
@@ -193,7 +196,7 @@ export function isResumedAfterFailure(sandbox: Sandbox): boolean {
   return Date.parse(request) > Date.parse(failed.lastTransitionTime) - clocksDifferMs;
 }
 
-/** Its agent's runs are being stopped, or are to be, though it may be wanted again. */
+/** Whether the operator is interrupting the runs of a pause, or has yet to, even when the sandbox was resumed since. */
 export const hasStopToFinish = (sandbox: Sandbox): boolean => sandbox.status?.pauseTime !== undefined || pausedUnseen(sandbox);
 
 export interface SandboxView {
@@ -203,8 +206,8 @@ export interface SandboxView {
 }
 
 /**
- * What a sandbox is, said in one word: a projection of its intent and its conditions, so that a pause shows as soon as it is
- * stored, not when a controller has got to it.
+ * Phase, reason and message of a sandbox: a projection of its spec and its conditions. A pause shows as soon as the API server has stored
+ * it, before a controller has acted on it.
  */
 export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
   if (sandbox === undefined) return { phase: 'MISSING', reason: 'Deleted', message: 'The sandbox does not exist any more.' };
@@ -237,14 +240,27 @@ export function viewOfSandbox(sandbox: Sandbox | undefined): SandboxView {
   return { phase: 'STARTING', reason: ready?.reason ?? SandboxReason.waitingForPod, message: ready?.message ?? 'Starting.' };
 }
 
-/** Whether a pod should exist for it. */
+/**
+ * The status with the phase, its reason and the condition Paused, which follow from its other fields. A sandbox of an earlier version gets the
+ * condition with the next change of its phase, so that an upgrade does not write every stored sandbox at once.
+ */
+export function withView(sandbox: Sandbox, status: SandboxState, now: string): SandboxState {
+  const view = viewOfSandbox({ ...sandbox, status });
+  const isOfEarlierVersion =
+    findCondition(status.conditions, SandboxCondition.paused) === undefined && sandbox.status?.phase === view.phase;
+  if (isOfEarlierVersion) return { ...status, ...view };
+  const conditions = setConditions(status.conditions, [pausedCondition(view.phase, view.reason)], sandbox.metadata.generation, now);
+  return { ...status, ...view, conditions };
+}
+
+/** Whether the sandbox should have a pod. */
 export const shouldRun = (sandbox: Sandbox): boolean =>
   sandbox.metadata.deletionTimestamp === undefined &&
   sandbox.spec.replicas === 1 &&
   isTrue(sandbox.status?.conditions, SandboxCondition.admitted) &&
   !isTrue(sandbox.status?.conditions, SandboxCondition.failed);
 
-/** Whether it counts against a quota: from its admission until its pod is gone. Wherever a pod exists or may come, this is true. */
+/** Whether the sandbox counts against a quota: from its admission until its pod is gone. True whenever a pod exists or may be created. */
 export const slotTaken = ({ status }: Pick<Sandbox, 'status'>): boolean =>
   status?.replicas === 1 || isTrue(status?.conditions, SandboxCondition.admitted);
 
@@ -272,14 +288,14 @@ export const sandboxDefinition: CustomResourceDefinition = {
 export const sandboxes = resourceOf<Sandbox>(sandboxDefinition);
 
 /**
- * When a person last asked for the sandbox to run, RFC 3339. It speaks for a sandbox that the quota, its idleness or its age has
- * paused, whose `spec.replicas` says 1 all the time: a value other than the one of the time of the pause undoes it, as far as the quota allows.
+ * Time of a user's last request to run the sandbox, RFC 3339. A sandbox that a quota, its idleness or its age has paused keeps
+ * `spec.replicas: 1`; a value that differs from the one at the time of the pause resumes it, as far as the quota allows.
  */
 export const resumeRequestedAnnotation = 'conversation-operator.dev/resume-requested-at';
 
 /**
- * A person wants the run that their pause has cut to go on: the generation of the sandbox that this was said of. The next pause,
- * by whatever means, makes another generation, of which it has not been said.
+ * Generation of the sandbox for which a user asked that the run continue which their pause interrupted. Every later pause makes another
+ * generation, so that the request ends with it.
  */
 export const runRequestedAnnotation = 'conversation-operator.dev/run-requested-in-generation';
 export const isRunRequested = ({ metadata }: Pick<Sandbox, 'metadata'>): boolean =>
@@ -293,7 +309,7 @@ export const sessionKeyGenerationAnnotation = 'conversation-operator.dev/session
 export const maxSessionKeyGeneration = 999_999_999_999_999;
 const generationShape = /^(?:0|[1-9]\d{0,14})$/;
 
-/** Undefined where the annotation is no such number: then no session key opens the sandbox. */
+/** Undefined when the annotation is no such number: then no session key is valid for the sandbox. */
 export function sessionKeyGenerationOf({ metadata }: Pick<Sandbox, 'metadata'>): number | undefined {
   const text = metadata.annotations?.[sessionKeyGenerationAnnotation] ?? '0';
   return generationShape.test(text) ? Number(text) : undefined;
@@ -303,7 +319,7 @@ export function sessionKeyGenerationOf({ metadata }: Pick<Sandbox, 'metadata'>):
 export const hasLegacySessionKey = (sandbox: Pick<Sandbox, 'metadata' | 'status'>): boolean =>
   sandbox.status?.sessionKeysPerApiKey !== true && sessionKeyGenerationOf(sandbox) === 0;
 
-/** Of a sandbox's pod: whom it belongs to, for when the sandbox is deleted and the pod not yet. */
+/** Annotation of a sandbox's pod with its owner, for a pod that outlives its sandbox. */
 export const ownerAnnotation = 'conversation-operator.dev/owner';
 
 /** Labels that every pod and claim of a sandbox carries. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 
 /**
- * Building blocks of the custom resources' schemas. What stands in `meta` is carried into the CRDs as it is
+ * Building blocks of the custom resources' schemas. The CRDs contain the fields of `meta` unchanged
  * (`x-kubernetes-*` extensions and descriptions), see crd.ts.
  */
 
@@ -13,7 +13,7 @@ export const objectName = () =>
     .max(253)
     .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/);
 
-/** Who a resource belongs to: a user, a team or a service account of the platform, not of Kubernetes. */
+/** Owner of a resource: a user, a team or a service account of the platform, not of Kubernetes. */
 export const ownerName = () =>
   z
     .string()

@@ -6,7 +6,7 @@ type ChecksOf = Def['checks'];
 
 /**
  * Whether a value is what a schema takes. Says the same as `safeParse(value).success`, several times as fast because it builds no
- * result: caches ask it of every event of a watch. What it does not know of zod it leaves to zod.
+ * result: caches ask it of every event of a watch. Unknown kinds of schemas are left to zod.
  */
 export function shapeOf(schema: z.core.$ZodType): Check {
   return compile((schema as z.core.$ZodTypes)._zod.def) ?? ((value) => (schema as z.ZodType).safeParse(value).success);
@@ -91,7 +91,7 @@ interface Bounds {
   readonly patterns: readonly RegExp[];
 }
 
-/** What the checks of a string, an array or a number allow, or undefined when one of them is of another kind. */
+/** Limits that the checks of a string, an array or a number allow; undefined when a check is of another kind. */
 function bounds(checks: ChecksOf = []): Bounds | undefined {
   let [min, max] = [-Infinity, Infinity];
   const patterns: RegExp[] = [];

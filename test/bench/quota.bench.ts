@@ -8,7 +8,7 @@ import { IndexedStore } from '../../packages/kube/src/store.ts';
 import type { Transport } from '../../packages/kube/src/transport.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import { setCondition } from '../../src/resources/conditions.ts';
+import { conditionUpdate, setConditions } from '../../src/resources/conditions.ts';
 import type { CachedConversation } from '../../src/resources/cached-conversation.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resources/conversation-quota.ts';
 import type { Pod } from '../../packages/kube/src/core.ts';
@@ -46,22 +46,13 @@ function aSandbox(index: number): Sandbox {
   const place = Math.floor(index / ownerCount);
   const runs = place < activePerOwner;
   const time = timeOf(pick(86_400));
-  const conditions = setCondition(
-    object.status?.conditions,
-    {
-      type: SandboxCondition.admitted,
-      status: runs ? 'True' : 'False',
-      reason: runs ? 'Admitted' : 'Quota',
-      message: '',
-      observedGeneration: 1,
-    },
-    time,
-  );
+  const update = conditionUpdate(SandboxCondition.admitted, runs, runs ? 'Admitted' : 'Quota', '');
+  const conditions = setConditions(object.status?.conditions, [update], 1, time);
   return {
     ...object,
     metadata,
     spec: { ...object.spec, owner: `user-${index % ownerCount}`, replicas: place < 8 ? 1 : 0 },
-    status: { ...object.status, replicas: runs ? 1 : 0, activeSinceTime: time, conditions: [...conditions] },
+    status: { ...object.status, replicas: runs ? 1 : 0, activeSinceTime: time, conditions },
   };
 }
 

@@ -1,5 +1,5 @@
 # Read by up: etcd, kube-apiserver and kube-controller-manager. Needs no rights, and touches nothing outside $state.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # The file `ports` assigns the numbers of ports.
 
 services=10.96.0.0/16
 
@@ -22,6 +22,7 @@ choose_ports() {
     paste -d= <(printf 'port_%s\n' "${names[@]}") <(free_ports ${#names[@]}) >ports.new
     mv ports.new ports
   fi
+  # shellcheck source=/dev/null
   source ./ports
 }
 
@@ -75,8 +76,8 @@ control_plane() {
     openssl ec -in pki/sa.key -pubout -out pki/sa.pub 2>>logs/openssl.log
     mv pki/ca.crt.new pki/ca.crt
   fi
-  local names=DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc
-  issue apiserver /CN=kube-apiserver "subjectAltName=$names,IP:127.0.0.1,IP:10.96.0.1,IP:$address"
+  local hosts=DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc
+  issue apiserver /CN=kube-apiserver "subjectAltName=$hosts,IP:127.0.0.1,IP:10.96.0.1,IP:$address"
   kubeconfig admin /O=system:masters/CN=admin
   kubeconfig controller-manager /CN=system:kube-controller-manager
 

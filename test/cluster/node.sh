@@ -1,6 +1,6 @@
 # Read by up: what makes pods run on this machine (scheduler, containerd, kubelet, kube-proxy). Needs root; pods share the kernel's bridge,
 # nftables table and cgroups with everything else, so `down` is what takes them away again.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154 # The files `network` and `ports` assign the names and numbers of this machine.
 
 packages=(containerd runc containernetworking-plugins iproute2 iptables nftables conntrack)
 
@@ -32,6 +32,7 @@ choose_network() {
     printf 'bridge=pods%s\npods=10.%s\n' "$number" "$number" >network.new
     mv network.new network
   fi
+  # shellcheck source=/dev/null
   source ./network
 }
 

@@ -1,5 +1,5 @@
 # Read by the other scripts of this folder: where things are, and how a failure is told.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # Each script uses some of the variables.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 version=${KUBERNETES_VERSION:-1.34.4}

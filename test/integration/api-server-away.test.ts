@@ -99,7 +99,7 @@ describe.each(['operator', 'gateway'] as const)('the %s', (command) => {
       () => lines().find(({ level, error }) => level === 'warn' && error?.message === message),
       30_000,
     );
-    expect(why.message).toBe('The first list failed and is asked for again');
+    expect(why.message).toBe('The first list failed and is repeated');
     expect(await ready()).toBe(503);
     rights.refuse = () => undefined;
     await eventually('it is ready', async () => (await ready()) === 200, 60_000);

@@ -77,5 +77,5 @@ it('a leader keeps its lease while its own writes occupy each of its connections
   await new Promise((resolve) => setTimeout(resolve, observedMs));
   expect(writes - before).toBeGreaterThanOrEqual((connections * observedMs) / writeMs / 2);
   // A leader that has lost its lease takes the lease again, as the same holder.
-  expect(log.match(/"message":"(Leading|Not leading any more|Lease could not be renewed)"/g)).toEqual(['"message":"Leading"']);
+  expect(log.match(/"message":"(Started leading|Stopped leading|Lease could not be renewed)"/g)).toEqual(['"message":"Started leading"']);
 }, 60_000);

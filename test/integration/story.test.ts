@@ -37,8 +37,8 @@ describe('a conversation', () => {
 
     const { stdout } = await k(`get conversations ${id}`);
     const [head, row] = stdout.trim().split('\n');
-    expect(head?.split(/\s+/)).toEqual(['NAME', 'SANDBOX', 'EXECUTION', 'START', 'REPOSITORY', 'OWNER', 'AGE']);
-    expect(row?.split(/\s+/)).toEqual([id, 'RUNNING', 'finished', 'READY', 'local', expect.stringMatching(/^\d+s$/)]);
+    expect(head?.split(/\s+/)).toEqual(['NAME', 'TITLE', 'SANDBOX', 'EXECUTION', 'START', 'REPOSITORY', 'OWNER', 'AGE']);
+    expect(row?.split(/ {3,}/)).toEqual([id, 'Make a file:', 'RUNNING', 'finished', 'READY', 'local', expect.stringMatching(/^\d+s$/)]);
 
     expect((await up.call('POST', `/api/v1/sandboxes/${sandbox}/pause`)).body).toEqual({ success: true });
     expect(await up.reaches(id, { sandbox_status: 'PAUSED' })).toMatchObject({ sandbox_status_reason: 'user', execution_status: null });

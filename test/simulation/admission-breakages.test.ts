@@ -48,7 +48,10 @@ const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
   'how long each may run at least is ignored': { rule: 'no sandbox is paused before its time' },
   'whether it comes back is ignored': { rule: 'what is not to come back stays paused', firstSeed: 10 },
   'time that goes by wakes nobody': { rule: 'everything settles' },
-  'who waits is counted as one that runs': { rule: /no sandbox is paused without need|a bare resume pauses no agent that works/, firstSeed: 15 },
+  'who waits is counted as one that runs': {
+    rule: /no sandbox is paused without need|a bare resume pauses no agent that works/,
+    firstSeed: 15,
+  },
 };
 
 describe('of the quota, the simulation notices when', () => {

@@ -1,6 +1,6 @@
 import { breakages, type Breakable } from './breakages.ts';
 import { mustBeCaught } from './explain.ts';
-import type { SimulationOptions } from './simulation.ts';
+import type { SimulationOptions } from './stage.ts';
 
 const toldOnce = 'each message is told once and in order';
 

@@ -1,5 +1,6 @@
 import type { Breakage } from './operator-process.ts';
-import { replayCommand, simulate, type SimulationOptions } from './simulation.ts';
+import { replayCommand, simulate } from './simulation.ts';
+import type { SimulationOptions } from './stage.ts';
 
 /** Throws with the end of the trace, and how to see all of it, when the seed fails. */
 export async function mustBeClean(options: SimulationOptions): Promise<void> {

@@ -5,6 +5,7 @@ import { conversationIdOf } from '../../src/resources/ids.ts';
 import { SandboxReason, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { TimeLimits } from '../../src/quota/slot-facts.ts';
 import type { Cluster } from './cluster.ts';
+import { wrongConditions } from './conditions-check.ts';
 import { isFailedStart } from './failed-start.ts';
 import type { SimulatedNode } from './node.ts';
 import type { OperatorProcess } from './operator-process.ts';
@@ -31,6 +32,7 @@ export function unsettled({ cluster, node, safety, quotas, operators, limits }: 
       ofConversation(conversation).map((text) => `conversation ${conversation.metadata.name}: ${text}`),
     ),
     ...cluster.sandboxes.flatMap((sandbox) => ofSandbox(sandbox).map((text) => `sandbox ${sandbox.metadata.name}: ${text}`)),
+    ...wrongConditions({ cluster, node, limits }),
     ...[...cluster.pods, ...cluster.claims].flatMap((object) =>
       ofOwned(object).map((text) => `${object.kind} ${object.metadata.name}: ${text}`),
     ),

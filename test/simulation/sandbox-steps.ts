@@ -78,8 +78,8 @@ const keyOf = ({ volume }: AgentProcess, { step }: Command): string => `${volume
 
 /** Undefined for a command that is no step. */
 function parsed(command: string): Command | undefined {
-  const [, step, id] = /d='?\.agent\/steps\/(\w+)'? id='?([\w-]+)'?/.exec(command) ?? [];
+  // The arguments of step.sh; those from the fourth on begin the step.
+  const [, step, id, waitSeconds, more] = /^set -- '(\w+)' '([\w-]+)' '(\d+)'( ')?/.exec(command) ?? [];
   if (step === undefined || id === undefined) return undefined;
-  const fifths = Number(/"\$i" -lt (\d+)/.exec(command)?.[1] ?? 0);
-  return { step, id, begins: command.includes('setsid sh -c'), waitMs: fifths * 200 };
+  return { step, id, begins: more !== undefined, waitMs: Number(waitSeconds) * 1000 };
 }

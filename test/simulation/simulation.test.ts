@@ -1,5 +1,6 @@
 import { mustBeClean } from './explain.ts';
-import { simulate, type SimulationOptions } from './simulation.ts';
+import { simulate } from './simulation.ts';
+import type { SimulationOptions } from './stage.ts';
 
 const seeds = 500;
 const batch = 50;

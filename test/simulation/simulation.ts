@@ -1,28 +1,8 @@
 import { apiVersion } from '../../src/resources/group.ts';
-import type { FaultKind } from './faults.ts';
 import { unsettled } from './liveness.ts';
-import type { Breakage } from './operator-process.ts';
 import { Violation } from './safety.ts';
-import { stage, type Stage } from './stage.ts';
+import { stage, type SimulationOptions, type Stage } from './stage.ts';
 import { template } from './template.ts';
-import type { World } from './world.ts';
-
-export interface SimulationOptions {
-  readonly seed: number;
-  readonly breakage?: Breakage;
-  /** How many lines of the trace are kept for a reader; none by default. */
-  readonly keepLines?: number;
-  /** All kinds by default. */
-  readonly faults?: FaultKind;
-  /** Whether people send messages to conversations that are there; false by default. */
-  readonly letters?: boolean;
-  /** Whether runs may end in something else than success: a failure, a question, or with their container; true by default. */
-  readonly ends?: boolean;
-  /** Whether the template lets go what nobody uses, after seconds; false by default. */
-  readonly retention?: boolean;
-  /** Default shared. */
-  readonly world?: World;
-}
 
 export interface Outcome {
   readonly seed: number;

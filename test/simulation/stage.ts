@@ -10,7 +10,7 @@ import { Cluster } from './cluster.ts';
 import { dutiesOfConversations } from './conversation-duties.ts';
 import { Duties } from './duties.ts';
 import { Exercise } from './exercise.ts';
-import { Faults } from './faults.ts';
+import { Faults, type FaultKind } from './faults.ts';
 import { Findings } from './findings.ts';
 import { Hangs } from './hangs.ts';
 import { Hints } from './hints.ts';
@@ -18,7 +18,7 @@ import { InterruptedRunsCheck } from './interrupted-runs-check.ts';
 import { Letters } from './letters.ts';
 import { SimulatedNode } from './node.ts';
 import { NodeConditions } from './node-conditions.ts';
-import { OperatorProcess } from './operator-process.ts';
+import { OperatorProcess, type Breakage } from './operator-process.ts';
 import { OrphanedSandboxCheck } from './orphaned-sandbox-check.ts';
 import { Outages } from './outages.ts';
 import { OverwrittenVersionCheck } from './overwritten-version-check.ts';
@@ -36,14 +36,30 @@ import { dutiesOfSandboxes } from './sandbox-duties.ts';
 import { SandboxSteps } from './sandbox-steps.ts';
 import { SandboxHistory } from './sandbox-history.ts';
 import { Scheduler } from './scheduler.ts';
-import type { SimulationOptions } from './simulation.ts';
 import { StartDeadlineCheck } from './start-deadline-check.ts';
 import { outcomeOf, someLimits } from './template.ts';
 import { Trace } from './trace.ts';
 import { Traffic } from './traffic.ts';
 import { Verdicts } from './verdicts.ts';
 import { Weather } from './weather.ts';
-import { traitsOf } from './world.ts';
+import { traitsOf, type World } from './world.ts';
+
+export interface SimulationOptions {
+  readonly seed: number;
+  readonly breakage?: Breakage;
+  /** How many lines of the trace are kept for a reader; none by default. */
+  readonly keepLines?: number;
+  /** All kinds by default. */
+  readonly faults?: FaultKind;
+  /** Whether people send messages to conversations that are there; false by default. */
+  readonly letters?: boolean;
+  /** Whether runs may end in something else than success: a failure, a question, or with their container; true by default. */
+  readonly ends?: boolean;
+  /** Whether the template lets go what nobody uses, after seconds; false by default. */
+  readonly retention?: boolean;
+  /** Default shared. */
+  readonly world?: World;
+}
 
 const calmTrouble = { image: 0, crash: 0, unschedulable: 0, slowStop: 0.1 };
 const someTrouble = { image: 0.05, crash: 0.1, unschedulable: 0.05, slowStop: 0.3 };

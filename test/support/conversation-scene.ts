@@ -19,6 +19,9 @@ import { FakeKubeClient } from './fake-kube-client.ts';
 import { sceneKeys } from './sandbox-scene.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
+/** The object as its JSON gives it: a clone by `structuredClone` has prototypes of another realm in Jest, and equals no literal. */
+const parsed = (conversation: Conversation): Conversation => JSON.parse(JSON.stringify(conversation)) as Conversation;
+
 /** The conversation controller beside an API server in memory. Its caches are up to date at the beginning of each reconcile. */
 export class ConversationScene {
   readonly client = new FakeKubeClient();
@@ -65,7 +68,7 @@ export class ConversationScene {
   }
 
   async refresh(): Promise<void> {
-    await this.#fill(conversations, this.#stores.conversations, (conversation) => cachedConversation(conversation, this.#interner));
+    await this.#fill(conversations, this.#stores.conversations, (conversation) => cachedConversation(parsed(conversation), this.#interner));
     await this.#fill(sandboxes, this.#stores.sandboxes, (sandbox) => cachedSandbox(sandbox, this.#interner));
   }
 

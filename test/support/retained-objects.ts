@@ -1,12 +1,12 @@
 import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
 import { RetentionReconciler } from '../../src/controllers/retention/reconcile.ts';
-import { withFinishedCondition } from '../../src/controllers/conversation/finished-condition.ts';
 import { Controller } from '../../packages/kube/src/controller.ts';
 import { isConflict } from '../../packages/kube/src/errors.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
+import { withProjection } from '../../src/resources/conversation-projection.ts';
 import { conversations, type Conversation, type ConversationSpec, type ConversationStatus } from '../../src/resources/conversation.ts';
 import { ownerReferenceTo, type KubeObject } from '../../packages/kube/src/object.ts';
 import { resumeRequestedAnnotation, sandboxes, type Sandbox, type SandboxState } from '../../src/resources/sandbox.ts';
@@ -116,7 +116,12 @@ export class RetainedObjects {
     await persistently(async () => {
       const stored = await this.conversation();
       if (stored === undefined) return;
-      const status = withFinishedCondition(stored.spec, { ...stored.status, ...change }, stored.metadata.generation, this.trueNow);
+      const status = withProjection(
+        { ...stored, firstWords: '' },
+        { ...stored.status, ...change },
+        stored.metadata.generation,
+        this.trueNow,
+      );
       await this.client.updateStatus(conversations, { ...stored, status });
     });
   }

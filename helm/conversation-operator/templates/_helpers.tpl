@@ -65,7 +65,7 @@ yes
 {{- end -}}
 
 {{/*
-Annotations of a resource whose definition this chart brings. At the first install Helm knows no such kind yet when it looks at the
+Annotations of a resource whose definition this chart brings. At the first install Helm knows no such kind yet when it reads the
 manifests, so the resource is made after everything else, with the marks by which the next upgrade takes it over; from then on it is
 an ordinary part of the release. It is kept at an uninstall.
 */}}

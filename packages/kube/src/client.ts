@@ -2,11 +2,14 @@ import type { KubeObject, NewObject, ResourceDefinition } from './object.ts';
 
 export interface CallOptions {
   readonly signal?: AbortSignal;
-  /** The server does everything but store. */
+  /** The server validates and admits the request without storing the result. */
   readonly dryRun?: boolean;
-  /** The call has ended after so long, repetitions included; 10 s by default. */
+  /** Maximum duration of the call with its retries; default 10 s. */
   readonly deadlineMs?: number;
-  /** Called in the same turn in which the request is handed to a connection, before it. When it throws, nothing is sent and the call throws that. */
+  /**
+   * The client calls `beforeSend` immediately before it hands the request to a connection, in the same turn of the event loop. When
+   * `beforeSend` throws, the client sends nothing, and the call throws that error.
+   */
   readonly beforeSend?: () => void;
 }
 
@@ -17,34 +20,34 @@ export interface ListOptions {
   readonly fieldSelector?: string;
 }
 
-/** For readers that need no long texts. */
+/** Options for readers that need only the beginning of long texts. */
 export interface ShorteningOptions {
   /**
-   * Maximum bytes of a text in metadata or spec, as JSON. The end of a longer one is removed before it is parsed: nearly all of the time
-   * and the memory that a large object takes would go into that text. Absent: objects come whole.
+   * Maximum bytes of a text in metadata or spec, as JSON. The client removes the end of a longer text before it parses the object, because
+   * parsing that text takes nearly all of the time and memory that a large object costs. Absent: objects arrive whole.
    */
   readonly maxTextBytes?: number;
 }
 
-/** With the bytes that `maxTextBytes` has removed from the object. */
+/** Converts one object. `removedBytes` is the number of bytes that `maxTextBytes` has removed from the object. */
 export type Mapping<T, R> = (object: T, removedBytes: number) => R | undefined;
 
 export interface ListResult<T> {
   readonly items: readonly T[];
-  /** The version of the whole list; a watch goes on from here. */
+  /** Version of the whole list; a watch continues from this version. */
   readonly resourceVersion: string;
 }
 
 export interface CreateOptions extends CallOptions {
   /**
-   * The server answers with the metadata alone, and what is returned has them beside what was sent: without what the server has changed in
-   * the rest of the object. For large objects, which otherwise come back whole.
+   * The server answers with the metadata alone. The returned object has this metadata and the rest of the object that was sent, without
+   * changes that the server has made to the rest. Large objects otherwise come back whole.
    */
   readonly metadataOnly?: boolean;
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Preconditions: the stored object must still be this one, else 409. */
+  /** Preconditions: the server answers 409 when the stored object has another uid or version. */
   readonly uid?: string;
   readonly resourceVersion?: string;
   readonly gracePeriodSeconds?: number;
@@ -55,53 +58,57 @@ export type WatchEvent<T> =
   | {
       readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
       readonly object: T;
-      /** What `maxTextBytes` has removed from the object; absent: nothing. */
+      /** Number of bytes that `maxTextBytes` has removed from the object. Absent: 0. */
       readonly removedBytes?: number;
     }
   | { readonly type: 'BOOKMARK'; readonly resourceVersion: string };
 
 export interface WatchOptions extends ListOptions, ShorteningOptions {
   readonly resourceVersion: string;
-  /** After this many seconds the server ends the stream in good order. */
+  /** The server ends the stream without an error after this many seconds. */
   readonly timeoutSeconds: number;
   readonly signal: AbortSignal;
 }
 
 export interface StatusOptions extends CallOptions {
-  /** What the new status was made from: only fields that differ from it are written. For statuses of which a cache has left out parts. */
+  /**
+   * Status that the new status was computed from: the client writes only the fields that differ. A caller passes `from` when its cache
+   * lacks parts of the status.
+   */
   readonly from?: object | undefined;
 }
 
-/** As much of an object as names the version whose status is replaced, with the new status. */
+/** Part of an object that identifies the version whose status is replaced, with the new status. */
 export type StatusUpdate<T extends KubeObject> = KubeObject & Pick<T, Extract<keyof T, 'status'>>;
 
 export type Subresource = 'status' | 'scale' | 'binding';
 
 /**
- * Typed calls to an API server. Every method throws `ApiError` for an answer that is no success, and `TransportError` when
- * there was none; reads are retried by themselves, writes only where a repetition can do no harm.
+ * Typed calls to an API server. Every method throws `ApiError` for a response other than success, and `TransportError` when no response
+ * arrived. The client retries reads, and it retries a write only where a repetition is harmless.
  */
 export interface KubeClient {
   get<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, options?: CallOptions): Promise<T>;
-  /** Every object of one consistent state. */
+  /** Returns every object of one consistent state. */
   list<T extends KubeObject>(resource: ResourceDefinition<T>, options?: ListOptions & CallOptions): Promise<ListResult<T>>;
   /**
-   * What `map` makes of every object; undefined leaves one out. The objects come page by page, and only one page of them is in memory at
-   * a time. A list whose state has expired begins again: `map` is called anew then, and only the last results are returned.
+   * Returns the result of `map` for every object, without those for which `map` returns undefined. The client reads page by page and keeps
+   * only one page of objects in memory. When the state of the list has expired, the list starts over: the client calls `map` for every
+   * object again and returns only the last results.
    */
   listMapped<T extends KubeObject, R>(
     resource: ResourceDefinition<T>,
     map: Mapping<T, R>,
     options?: ListOptions & CallOptions & ShorteningOptions,
   ): Promise<ListResult<R>>;
-  /** Ends when the server ends the stream; throws `ApiError` for an ERROR event (410: list again). */
+  /** Ends when the server ends the stream. Throws `ApiError` for an ERROR event; 410 means that the caller has to list again. */
   watch<T extends KubeObject>(resource: ResourceDefinition<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
   create<T extends KubeObject>(resource: ResourceDefinition<T>, object: NewObject<T>, options?: CreateOptions): Promise<T>;
-  /** PUT; the object's resourceVersion is the precondition. */
+  /** Sends a PUT with the resourceVersion of the object as the precondition. */
   update<T extends KubeObject>(resource: ResourceDefinition<T>, object: NoInfer<T>, options?: CallOptions): Promise<T>;
-  /** Replaces the status and touches nothing else, so the object may lack parts; its resourceVersion is the precondition. */
+  /** Replaces the status and nothing else, so the object may lack parts. The resourceVersion of the object is the precondition. */
   updateStatus<T extends KubeObject>(resource: ResourceDefinition<T>, object: StatusUpdate<T>, options?: StatusOptions): Promise<T>;
-  /** RFC 7386. A `metadata.resourceVersion` in the patch makes it conditional. */
+  /** Sends a JSON merge patch (RFC 7386). A `metadata.resourceVersion` in the patch makes the patch conditional. */
   mergePatch<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     namespace: string,
@@ -110,7 +117,7 @@ export interface KubeClient {
     options?: CallOptions & { readonly subresource?: Subresource },
   ): Promise<T>;
   delete<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, options?: DeleteOptions): Promise<void>;
-  /** POST to a subresource, for example a Binding to `pods/x/binding`. */
+  /** Sends a POST to a subresource, for example a Binding to `pods/x/binding`. */
   createSubresource<T extends KubeObject>(
     resource: ResourceDefinition<T>,
     namespace: string,

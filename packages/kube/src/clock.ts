@@ -1,23 +1,23 @@
-/** A timer that can be taken back. */
+/** A timer that can be cancelled. */
 export interface Timer {
-  /** Safe to call twice, and after it has fired. */
+  /** A second call, and a call after the timer has fired, have no effect. */
   cancel(): void;
 }
 
 /**
- * Time as the runtime sees it. Everything that waits takes one of these, so that the simulation can run hours in milliseconds
- * and in the same order every time.
+ * Source of time for the runtime. Everything that waits takes a Clock, so that the simulation runs hours in milliseconds, and in the same
+ * order every time.
  */
 export interface Clock {
-  /** Wall clock, milliseconds since 1970. May jump; only for what people and other machines read. */
+  /** Wall clock in milliseconds since 1970. The wall clock may jump, so only people and other machines read this value. */
   now(): number;
-  /** Milliseconds since some start, never backwards. For every interval and deadline. */
+  /** Milliseconds since an arbitrary start. The value never decreases; every interval and deadline uses this clock. */
   monotonic(): number;
-  /** Calls back once, `delayMs` from now or later; at once means in a later turn, never inside this call. */
+  /** Calls back once, after `delayMs` or later, always in a later turn of the event loop and never inside this call. */
   after(delayMs: number, callback: () => void): Timer;
 }
 
-/** Beyond this, setTimeout fires at once. */
+/** Maximum delay of setTimeout; a longer delay would fire at once. */
 const maxTimeoutMs = 2_147_483_647;
 
 export const systemClock: Clock = {
@@ -29,7 +29,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Resolves after `delayMs`; rejects with the signal's reason when it is aborted first. */
+/** Resolves after `delayMs`. Rejects with the reason of the signal when the signal is aborted first. */
 export function sleep(clock: Pick<Clock, 'after'>, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
@@ -48,5 +48,5 @@ export function sleep(clock: Pick<Clock, 'after'>, delayMs: number, signal?: Abo
   });
 }
 
-/** RFC 3339 in UTC with milliseconds: what we write into the timestamps of our own kinds. */
+/** Returns the current time in RFC 3339, in UTC with milliseconds, as the timestamps of this project's kinds have it. */
 export const isoTime = (clock: Clock): string => new Date(clock.now()).toISOString();

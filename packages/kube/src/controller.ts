@@ -5,32 +5,38 @@ import type { Clock } from './clock.ts';
 import { ApiError, isConflict } from './errors.ts';
 import { Workqueue, type WorkqueueOptions } from './workqueue.ts';
 
-/** What to reconcile. The namespace holds no slash; '' for kinds without one. */
+/** Object to reconcile. The namespace holds no slash, and is '' for cluster-scoped kinds. */
 export interface Request {
   readonly namespace: string;
   readonly name: string;
 }
 
-/** Undefined: done, until something changes. */
+/** Undefined: the object needs no reconcile until it changes. */
 export type Result = { readonly requeueAfterMs?: number } | undefined;
 
 export interface ControllerOptions {
-  /** In logs and metrics. */
+  /** Name in logs and metrics. */
   readonly name: string;
-  /** Throws to be called again after a growing delay. The signal is aborted when the controller can't wait any longer. */
+  /**
+   * Reconciles one object. When `reconcile` throws, the controller calls it again after a growing delay. The signal is aborted when the
+   * controller stops and its grace period is over.
+   */
   readonly reconcile: (request: Request, signal: AbortSignal) => Promise<Result>;
   /**
-   * Called when a reconcile has met a conflict: reads what it has decided on, of which the cache was behind. Then it is called again at
-   * once, but for a second conflict in a row. Absent: a conflict is a failure like others.
+   * Refreshes the caches of a request whose reconcile met a conflict, because the cache was behind. The controller then reconciles the
+   * request again at once, unless the previous reconcile met a conflict too. Absent: the controller treats a conflict as any other failure.
    */
   readonly refresh?: ((request: Request, signal: AbortSignal) => Promise<void>) | undefined;
-  /** How many reconciles run at once, each for another request; 1 by default. */
+  /** Number of reconciles that run at once, each for another request; default 1. */
   readonly workers?: number;
-  /** The share of the workers that a request belongs to (its owner's, say); by default there is one for all. */
+  /**
+   * Returns the share of the workers that a request belongs to, for example the share of its owner. Absent: all requests belong to one
+   * share.
+   */
   readonly shareOf?: (request: Request) => string;
-  /** Maximum workers of one share; all of them by default. */
+  /** Maximum workers of one share; default all workers. */
   readonly maxPerShare?: number;
-  /** The delay after failures: 5 ms, doubled each time, at most 60 s, plus up to a tenth at random, by default. */
+  /** Delays after failures. By default the delay is 5 ms, doubles with each failure up to 60 s, and grows by up to a tenth at random. */
   readonly backoff?: BackoffOptions;
   readonly clock: Clock;
   readonly random: () => number;
@@ -43,15 +49,15 @@ const defaultBackoff: BackoffOptions = { baseMs: 5, capMs: 60_000, jitter: 0.1 }
 type Outcome = 'success' | 'requeue' | 'conflict' | 'error';
 
 /**
- * Calls `reconcile` for what is enqueued, never twice at once for the same request, and again after a failure.
- * A reconcile that throws harms no one else.
+ * Calls `reconcile` for enqueued requests, never twice at once for the same request, and again after a failure. A reconcile that throws
+ * does not affect other requests.
  */
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #logger: Logger;
   readonly #queue: Workqueue<string>;
   readonly #abort = new AbortController();
-  /** Those that were called again at once after a conflict. */
+  /** Keys that the controller has reconciled again at once after a conflict. */
   readonly #hasConflicted = new Set<string>();
   #workers: Promise<void>[] = [];
 
@@ -77,15 +83,15 @@ export class Controller {
     this.#queue.addAfter(keyOf(request), delayMs);
   }
 
-  /** Requests may be enqueued before; they wait. */
+  /** Starts the workers. Requests that were enqueued earlier wait until then. */
   start(): void {
     if (this.#workers.length > 0) throw new Error(`controller ${this.#options.name} has been started already`);
     this.#workers = Array.from({ length: this.#options.workers ?? 1 }, () => this.#work());
   }
 
   /**
-   * Begins no reconcile any more and drops what waits. Resolves when none runs; those that still do after `graceMs` have their
-   * signal aborted.
+   * Starts no further reconcile and drops waiting requests. Resolves when no reconcile runs. After `graceMs` the controller aborts the
+   * signal of the reconciles that still run.
    */
   async stop(graceMs = 10_000): Promise<void> {
     const drained = this.#queue.shutDown();
@@ -121,10 +127,10 @@ export class Controller {
       return 'requeue';
     } catch (error) {
       const isFresh = isConflict(error) && (await this.#refreshed(key));
-      // Deleted where it is in: two conflicts in a row are somebody else's writes, and a delay lets them end.
+      // The key is deleted when it is present: another client causes two conflicts in a row, and a delay lets that client finish.
       if (!isFresh || this.#hasConflicted.delete(key)) return this.#failed(key, error);
       this.#hasConflicted.add(key);
-      this.#logger.debug('Reconcile met a conflict and decides again', { ...requestOf(key), error });
+      this.#logger.debug('Reconcile met a conflict and is repeated', { ...requestOf(key), error });
       this.#queue.add(key);
       return 'conflict';
     }
@@ -137,7 +143,7 @@ export class Controller {
       await refresh(requestOf(key), this.#abort.signal);
       return true;
     } catch (error) {
-      this.#logger.debug('What a conflict was about could not be read', { ...requestOf(key), error });
+      this.#logger.debug('The object of a conflict could not be read', { ...requestOf(key), error });
       return false;
     }
   }
@@ -145,13 +151,13 @@ export class Controller {
   #failed(key: string, error: unknown): Outcome {
     this.#queue.addRateLimited(key, error instanceof ApiError ? error.retryAfterMs : 0);
     const fields = { ...requestOf(key), failures: this.#queue.failures(key), error };
-    // A conflict says that the cache was behind: the ordinary course of optimistic concurrency.
+    // A conflict means that the cache was behind, which is normal under optimistic concurrency.
     if (isConflict(error)) {
       this.#logger.debug('Reconcile met a conflict', fields);
       return 'conflict';
     }
     if (this.#abort.signal.aborted) {
-      this.#logger.debug('Reconcile was ended', fields);
+      this.#logger.debug('Reconcile was aborted', fields);
     } else {
       this.#logger.error('Reconcile failed', fields);
     }

@@ -1,11 +1,11 @@
 interface Entry<K> {
   readonly key: K;
   at: number;
-  /** Breaks ties: first come, first served. */
+  /** Order of addition, which breaks ties: first come, first served. */
   order: number;
 }
 
-/** Keys with a time each, the earliest first. Adding and taking cost O(log n), and nothing is kept of keys that are gone. */
+/** Keys ordered by due time, the earliest first. `add` and `takeDue` take O(log n), and the heap keeps nothing about removed keys. */
 export class DelayHeap<K> {
   #heap: Entry<K>[] = [];
   readonly #positions = new Map<K, number>();
@@ -19,12 +19,12 @@ export class DelayHeap<K> {
     return this.#heap[0]?.key;
   }
 
-  /** When the first key is due. */
+  /** Time at which the first key is due. */
   get nextAt(): number | undefined {
     return this.#heap[0]?.at;
   }
 
-  /** A key that is in already keeps the earlier of both times. */
+  /** Adds a key. A key that the heap already holds keeps the earlier of both times. */
   add(key: K, at: number): void {
     const position = this.#positions.get(key);
     if (position === undefined) {
@@ -39,7 +39,7 @@ export class DelayHeap<K> {
     this.#up(position);
   }
 
-  /** Takes the first key if it is due. */
+  /** Removes and returns the first key if this key is due. */
   takeDue(now: number): K | undefined {
     const first = this.#heap[0];
     if (first === undefined || first.at > now) return undefined;
@@ -49,7 +49,7 @@ export class DelayHeap<K> {
       this.#heap[0] = last;
       this.#down(0);
     }
-    // An array that shrinks keeps much of the room it once had.
+    // A new array releases the memory that a shrunken array would keep.
     if (this.#heap.length === 0) this.clear();
     return first.key;
   }

@@ -1,4 +1,4 @@
-/** The body of a Kubernetes `Status` answer, as far as it is read. */
+/** Fields of a Kubernetes `Status` response that the client reads. */
 export interface StatusBody {
   readonly message?: string;
   readonly reason?: string;
@@ -9,7 +9,7 @@ export interface StatusBody {
   };
 }
 
-/** An answer of the API server that is not a success. `reason` is the server's own word: NotFound, Conflict, AlreadyExists, Expired, … */
+/** A response of the API server other than success. `reason` is the reason of the server: NotFound, Conflict, AlreadyExists, Expired, … */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly status: number;
@@ -27,10 +27,10 @@ export class ApiError extends Error {
   }
 }
 
-/** No answer: refused, reset, timed out, or cut short. */
+/** No complete response arrived: the connection was refused, reset, timed out or closed early. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
-  /** False: nothing was handed to a connection, so nothing was executed. True: whether a write was executed is not known. */
+  /** False: no request reached a connection, so the server has executed nothing. True: the server may have executed the write. */
   readonly sent: boolean;
 
   constructor(message: string, options?: ErrorOptions & { readonly sent?: boolean }) {
@@ -39,14 +39,14 @@ export class TransportError extends Error {
   }
 }
 
-/** The answer has more bytes than the call allows. Not repeated: it would be as large again. */
-export class AnswerTooLargeError extends TransportError {
+/** The response has more bytes than the call allows. The client does not retry, because the next response would be as large. */
+export class ResponseTooLargeError extends TransportError {
   constructor(maxBytes: number) {
-    super(`the answer is larger than ${maxBytes} bytes`);
+    super(`the response is larger than ${maxBytes} bytes`);
   }
 }
 
-/** The cause of a TransportError where the time of the call was over. */
+/** Cause of a TransportError when the deadline of the call has passed. */
 export class DeadlineError extends Error {
   override readonly name = 'DeadlineError';
 }
@@ -58,11 +58,11 @@ const hasReason =
 
 export const isNotFound = hasReason(404, 'NotFound');
 export const isAlreadyExists = hasReason(409, 'AlreadyExists');
-/** The resourceVersion or uid given is not the stored one any more. */
+/** The given resourceVersion or uid is no longer the stored one. */
 export const isConflict = hasReason(409, 'Conflict');
-/** The version asked for has been compacted away: list again. */
+/** The requested version has been compacted, and the caller has to list again. */
 export const isExpired = (error: unknown): error is ApiError =>
   error instanceof ApiError && (error.status === 410 || error.reason === 'Expired' || error.reason === 'Gone');
-/** The object itself is refused, and will be again. */
+/** The API server rejects the object itself, so a retry would fail too. */
 export const isInvalid = (error: unknown): error is ApiError => error instanceof ApiError && (error.status === 422 || error.status === 400);
 export const isForbidden = (error: unknown): error is ApiError => error instanceof ApiError && error.status === 403;

@@ -10,22 +10,25 @@ import { Shares, type Release } from './shares.ts';
 
 export interface EventDetails {
   readonly type: 'Normal' | 'Warning';
-  /** UpperCamelCase, from a closed set. */
+  /** Reason in UpperCamelCase, from a closed set. */
   readonly reason: string;
-  /** For people; safe to show to whoever may read events in the namespace. */
+  /** Text for people, safe for every reader of Events in the namespace. */
   readonly message: string;
-  /** Counts apart from the other events about the object, so that these leave room for it: for what users rely on. Default false. */
+  /**
+   * Gives the Event a rate limit apart from the other Events about the object, so that these never crowd it out. Users rely on essential
+   * Events. Default false.
+   */
   readonly essential?: boolean;
 }
 
 export interface EventRecorderOptions {
   readonly client: KubeClient;
-  /** Who reports. */
+  /** Name of the component that reports. */
   readonly component: string;
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
-  /** Whose share of the buffer an Event about the object takes. Default: all Events share one buffer. */
+  /** Returns the share of the buffer that an Event about the object uses. Default: all Events share one buffer. */
   readonly shareOf?: (object: KubeObject) => string;
 }
 
@@ -46,19 +49,19 @@ interface Tokens {
   readonly at: number;
 }
 
-/** Maximum Events that wait to be written: of all shares, and of one. */
+/** Maximum Events that wait to be written, of all shares and of one share. */
 const maxBuffered = 1000;
 const maxBufferedPerShare = 250;
-/** Of objects and of distinct events, so many are remembered. */
+/** Maximum objects, and maximum distinct Events, that the recorder remembers. */
 const maxRemembered = 4096;
 const maxMessageLength = 1024;
-/** client-go's spam filter: so many at once about one object, and one more every five minutes. */
+/** Limits of client-go's spam filter: 25 Events about one object at once, and one more every five minutes. */
 const burst = 25;
 const refillMs = 300_000;
 
 /**
- * Tells people through Events what happened to an object. An event that repeats is counted up instead of written again.
- * Nothing waits for it and nothing fails because of it: what can't be written, or is too much, is dropped.
+ * Reports through Events what happened to an object. A repeated Event increments the count of the stored Event. No caller waits for the
+ * recorder or fails because of it: the recorder drops Events that can't be written or exceed a limit.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -99,7 +102,7 @@ export class EventRecorder {
     this.#writing ??= this.#writeAll();
   }
 
-  /** Writes what waits, for at most `graceMs`, and takes nothing more. */
+  /** Writes the waiting Events for at most `graceMs`, and accepts no further Events. */
   async close(graceMs = 2000): Promise<void> {
     this.#closed = true;
     const timer = this.#options.clock.after(graceMs, () => {
@@ -114,7 +117,7 @@ export class EventRecorder {
   }
 
   async #writeAll(): Promise<void> {
-    // A turn later, so that nothing of this happens inside `record`.
+    // Writing starts in a later turn, so that `record` itself never calls the client.
     await Promise.resolve();
     for (let event = this.#waiting.shift(); event !== undefined; event = this.#waiting.shift()) {
       try {
@@ -141,7 +144,7 @@ export class EventRecorder {
         this.#written.set(key, { ...before, count });
         return;
       } catch (error) {
-        // API servers delete events after an hour.
+        // API servers delete Events after an hour.
         if (!isNotFound(error)) throw error;
       }
     }
@@ -191,5 +194,5 @@ export class EventRecorder {
   }
 }
 
-/** A Kubernetes Time: RFC 3339 without fractions. */
+/** Returns a Kubernetes Time: RFC 3339 without fractions. */
 const wholeSeconds = (at: number): string => new Date(at).toISOString().replace(/\.\d+Z$/, 'Z');

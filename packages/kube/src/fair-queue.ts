@@ -1,7 +1,7 @@
 import { Fifo } from './fifo.ts';
 
 export interface FairQueueOptions {
-  /** Maximum items of one share that may be taken and not released; without limit by default. */
+  /** Maximum items of one share that are taken and not yet released; default unlimited. */
   readonly maxPerShare?: number;
 }
 
@@ -9,19 +9,19 @@ interface Share<T> {
   readonly name: string;
   readonly items: Fifo<T>;
   taken: number;
-  /** It has a place in the ring: something of it waits, and may be taken. */
+  /** The share has a place in the ring: an item of the share waits and may be taken. */
   ready: boolean;
 }
 
 /**
- * A queue that hands out round robin by share, within a share first come first served. A share that has something to hand out gets its
- * turn before any other share gets a second one, so one share's work delays another's by one item of each share at most. Every call
- * takes constant time, and nothing is kept of a share that holds nothing and waits for nothing.
+ * A queue that serves shares round robin, and the items of one share in the order of their arrival. A share with an available item gets its
+ * turn before any other share gets a second turn, so one share delays another by at most one item of each share. Every call takes constant
+ * time, and the queue keeps nothing about a share without items.
  */
 export class FairQueue<T> {
   readonly #maxPerShare: number;
   readonly #shares = new Map<string, Share<T>>();
-  /** The shares whose turn comes, in the order of their turns. */
+  /** Shares in the order of their turns. */
   readonly #ring = new Fifo<Share<T>>();
   #size = 0;
 
@@ -29,12 +29,12 @@ export class FairQueue<T> {
     this.#maxPerShare = maxPerShare;
   }
 
-  /** Items that wait, also those whose share has no room. */
+  /** Number of items that wait, including items of shares at their limit. */
   get size(): number {
     return this.#size;
   }
 
-  /** How many shares are known. */
+  /** Number of known shares. */
   get shares(): number {
     return this.#shares.size;
   }
@@ -47,7 +47,7 @@ export class FairQueue<T> {
     this.#admit(share);
   }
 
-  /** The next item; undefined where none waits, or none may be taken. It counts against its share until `release`. */
+  /** Removes and returns the next item; undefined when no item waits or may be taken. The item counts against its share until `release`. */
   shift(): T | undefined {
     const share = this.#ring.shift();
     if (share === undefined) return undefined;
@@ -59,7 +59,7 @@ export class FairQueue<T> {
     return item;
   }
 
-  /** An item of this share that was taken is done with. */
+  /** Releases one taken item of the share. */
   release(name: string): void {
     const share = this.#shares.get(name);
     if (share === undefined) return;
@@ -68,7 +68,7 @@ export class FairQueue<T> {
     if (share.taken === 0 && share.items.size === 0) this.#shares.delete(name);
   }
 
-  /** Drops what waits. What has been taken still has to be released. */
+  /** Drops the waiting items. Taken items still need their `release`. */
   clear(): void {
     this.#ring.clear();
     this.#size = 0;

@@ -21,8 +21,9 @@ type Resource<T extends KubeObject> = ResourceDefinition<T>;
 export type Fence = Pick<LeaderElection, 'assertLeading' | 'writeDeadlineMs' | 'writes'>;
 
 /**
- * The client of a leader. Reads pass. A write throws a NotLeadingError unless the lease is surely held, both when it is called
- * and in the turn in which it is handed to a connection, and is given up before another process can have begun to lead.
+ * Returns the client of a leader. Reads pass through. A write throws a NotLeadingError unless this process surely holds the lease, both
+ * when the write is called and in the turn in which the write is handed to a connection. The client abandons a write before another process
+ * can lead.
  */
 export const fenced = (client: KubeClient, fence: Fence): KubeClient => new FencedClient(client, fence);
 

@@ -1,4 +1,4 @@
-/** First in, first out, in constant time (`Array.shift` moves everything that is left). */
+/** A first-in, first-out queue with constant-time operations; `Array.shift` would move every remaining element. */
 export class Fifo<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
@@ -14,7 +14,7 @@ export class Fifo<T> {
   shift(): T | undefined {
     if (this.#head === this.#items.length) return undefined;
     const item = this.#items[this.#head];
-    // Else what has been taken could not be collected.
+    // The slot is cleared so that the garbage collector can free the item.
     this.#items[this.#head++] = undefined;
     if (this.#head === this.#items.length) {
       this.clear();

@@ -1,7 +1,7 @@
 /**
- * The elements of one batch after the other. Within a batch nothing is waited for: an async generator would take several turns
- * of the microtask queue for each element. For one reader, who awaits each result before asking for the next, as `for await`
- * does.
+ * Iterates over the elements of batches in order. Within a batch, `next` returns a resolved promise, whereas an async generator would take
+ * several turns of the microtask queue for each element. The iterator supports one reader that awaits each result before the next call, as
+ * `for await` does.
  */
 export class Flattened<T> implements AsyncIterableIterator<T, undefined> {
   readonly #batches: AsyncGenerator<Iterable<T>, void, undefined>;
@@ -25,7 +25,7 @@ export class Flattened<T> implements AsyncIterableIterator<T, undefined> {
     return this.#nextBatch();
   }
 
-  /** Ends the batches too. */
+  /** Ends the iteration over the batches too. */
   async return(): Promise<IteratorResult<T, undefined>> {
     this.#batch = undefined;
     await this.#batches.return();

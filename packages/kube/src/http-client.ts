@@ -14,7 +14,7 @@ import type {
   WatchEvent,
   WatchOptions,
 } from './client.ts';
-import { AnswerTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
+import { ResponseTooLargeError, DeadlineError, TransportError, isExpired } from './errors.ts';
 import { Flattened } from './flattened.ts';
 import { linesIn, linesOf, wholeLines } from './lines.ts';
 import { PageSize } from './page-size.ts';
@@ -32,23 +32,29 @@ interface ListPage<T> {
   readonly items: readonly T[] | null;
 }
 
-/** A page of more than one object that is larger is asked for again with fewer: a list never takes more memory than this and its copies. */
+/**
+ * Maximum bytes of a page of more than one object. The client requests a larger page again with a lower limit, so a list never takes more
+ * memory than this page and its copies.
+ */
 const maxPageBytes = 16_777_216;
-/** A server that does not know the form answers with the object. */
-const metadataForm = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
-/** How often a list is asked for in pages before all of it is asked for at once, as by client-go's pager: that succeeds where it is small. */
-const pagedAttempts = 2;
-/** etcd's limit for a request is 1.5 MiB; an object may be larger when it is read in another version. */
+/** Accept header for metadata alone. A server without support for this form answers with the whole object. */
+const metadataOnlyAccept = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json';
+/**
+ * Maximum attempts to list in pages before the client requests the whole list at once, as client-go's pager does; a small list succeeds
+ * that way.
+ */
+const maxPagedAttempts = 2;
+/** Maximum bytes of one watch event. The limit of etcd for a request is 1.5 MiB, and an object may be larger in another version. */
 const maxWatchLineBytes = 8_388_608;
 
 export interface HttpKubeClientOptions {
   readonly transport: Pick<Transport, 'call' | 'stream'>;
 }
 
-/** The API server over HTTP. `managedFields` are left out of everything it returns. */
+/** Client of an API server over HTTP. The returned objects have no `managedFields`. */
 export class HttpKubeClient implements KubeClient {
   readonly #transport: Pick<Transport, 'call' | 'stream'>;
-  /** By plural and group. */
+  /** Page sizes by plural and group. */
   readonly #pageSizes = new Map<string, PageSize>();
 
   constructor({ transport }: HttpKubeClientOptions) {
@@ -72,8 +78,8 @@ export class HttpKubeClient implements KubeClient {
     map: Mapping<T, R>,
     options: ListOptions & CallOptions & ShorteningOptions = {},
   ): Promise<ListResult<R>> {
-    // The state that the pages show may be compacted before the last one has come.
-    for (let attempt = 1; attempt <= pagedAttempts; attempt++) {
+    // The API server may compact the state of the list before the client has read the last page.
+    for (let attempt = 1; attempt <= maxPagedAttempts; attempt++) {
       try {
         return await this.#pages(resource, map, options);
       } catch (error) {
@@ -89,16 +95,16 @@ export class HttpKubeClient implements KubeClient {
 
   async create<T extends KubeObject>(resource: Resource<T>, object: NewObject<T>, options: CreateOptions = {}): Promise<T> {
     const path = withQuery(collectionPath(resource, object.metadata.namespace ?? ''), writing(options));
-    const answer = await this.#transport.call({
+    const response = await this.#transport.call({
       verb: 'create',
       resource: resource.plural,
       method: 'POST',
       path,
       body: object,
-      accept: options.metadataOnly === true ? metadataForm : undefined,
+      accept: options.metadataOnly === true ? metadataOnlyAccept : undefined,
       ...sending(options),
     });
-    const stored = withoutManagedFields<T>(resource, answer);
+    const stored = withoutManagedFields<T>(resource, response);
     return options.metadataOnly === true ? { ...object, ...stored, apiVersion: object.apiVersion, kind: object.kind } : stored;
   }
 
@@ -117,8 +123,8 @@ export class HttpKubeClient implements KubeClient {
   }
 
   /**
-   * A patch, and no PUT, because a PUT of an object that lacks parts takes the ownership of those from their field managers: of a custom
-   * resource, the API server leaves only `spec` out of that when the status is written.
+   * Sends a patch rather than a PUT. A PUT of an object that lacks parts would remove these parts from their field managers: for a custom
+   * resource, the API server protects only `spec` from this when the status is written.
    */
   async updateStatus<T extends KubeObject>(resource: Resource<T>, object: StatusUpdate<T>, options: StatusOptions = {}): Promise<T> {
     const { namespace = '', name, resourceVersion } = object.metadata;
@@ -187,7 +193,7 @@ export class HttpKubeClient implements KubeClient {
     await this.#transport.call({ verb: 'create', resource: resource.plural, method: 'POST', path, body, ...sending(options) });
   }
 
-  /** The events of what has come in together; each is parsed when it is taken. */
+  /** Yields the events that arrived together; the reader parses each event when it takes the event. */
   async *#watchBatches<T extends KubeObject>(
     resource: Resource<T>,
     options: WatchOptions,
@@ -206,14 +212,14 @@ export class HttpKubeClient implements KubeClient {
     resource: Resource<T>,
     map: Mapping<T, R>,
     options: ListOptions & CallOptions & ShorteningOptions,
-    way: 'in pages' | 'all at once' = 'in pages',
+    mode: 'in pages' | 'all at once' = 'in pages',
   ): Promise<ListResult<R>> {
     const size = this.#pageSize(resource);
     const items: R[] = [];
     const scratch = new ScratchBuffer();
     let next: string | undefined;
     for (;;) {
-      const limit = way === 'in pages' ? size.limit : undefined;
+      const limit = mode === 'in pages' ? size.limit : undefined;
       const page = await this.#page(resource, options, limit, next, scratch);
       if (page === 'too large') continue;
       for (const [index, item] of (page.items ?? []).entries()) {
@@ -236,31 +242,31 @@ export class HttpKubeClient implements KubeClient {
     const { maxTextBytes } = options;
     let removed: readonly number[] = [];
     const gather = (chunks: readonly Uint8Array[], count: number): Buffer => {
-      const answer = scratch.gather(chunks, count);
-      if (maxTextBytes === undefined) return answer;
-      const shortened = shortenTexts(answer, { within: 'items', maxTextBytes });
+      const response = scratch.gather(chunks, count);
+      if (maxTextBytes === undefined) return response;
+      const shortened = shortenTexts(response, { within: 'items', maxTextBytes });
       ({ removed } = shortened);
       return shortened.json;
     };
     const query: Query = { ...selectors(options), limit, continue: next };
     let bytes = 0;
     try {
-      const answer = await this.#transport.call({
+      const response = await this.#transport.call({
         ...{ verb: 'list', resource: resource.plural, method: 'GET' },
         path: withQuery(collectionPath(resource, options.namespace), query),
-        // One object is as large as etcd lets it be.
-        maxAnswerBytes: limit === 1 ? undefined : maxPageBytes,
-        onAnswerBytes: (count) => (bytes = count),
+        // A single object may be as large as etcd permits.
+        maxResponseBytes: limit === 1 ? undefined : maxPageBytes,
+        onResponseBytes: (count) => (bytes = count),
         gather,
         ...sending(options),
       });
-      const page = answer as ListPage<T>;
-      if (limit !== undefined) size.came(page.items?.length ?? 0, bytes);
+      const page = response as ListPage<T>;
+      if (limit !== undefined) size.record(page.items?.length ?? 0, bytes);
       return { ...page, removed };
     } catch (error) {
       if (limit === undefined) throw error;
-      const isTooLarge = error instanceof AnswerTooLargeError;
-      // An answer that did not come in time may be too large for the server; the next list asks it for less.
+      const isTooLarge = error instanceof ResponseTooLargeError;
+      // A response that missed the deadline may be too large for the server, so the next list requests smaller pages.
       const isLate = error instanceof TransportError && error.cause instanceof DeadlineError;
       if ((isTooLarge || isLate) && size.shrink() && isTooLarge) return 'too large';
       throw error;
@@ -290,7 +296,7 @@ function withQuery(path: string, query: Query): string {
   return parameters.size === 0 ? path : `${path}?${parameters.toString()}`;
 }
 
-/** An empty namespace stands for all of them, or for none with a kind that has none. */
+/** Returns the path of a collection. An empty namespace means all namespaces, or a cluster-scoped kind. */
 function collectionPath(resource: Resource<KubeObject>, namespace = ''): string {
   const root = resource.group === '' ? `/api/${resource.version}` : `/apis/${resource.group}/${resource.version}`;
   return resource.namespaced && namespace !== ''
@@ -304,7 +310,7 @@ function objectPath(resource: Resource<KubeObject>, namespace: string, name: str
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
-/** A name that was empty, or walked up the path, would turn a call for one object into one for many, or for another. */
+/** Returns a name as one path segment. An empty name, or a name such as `..`, would address another object or a whole collection. */
 function segment(name: string): string {
   if (name === '' || name === '.' || name === '..' || /[/%]/.test(name)) throw new RangeError(`not a name in a path: '${name}'`);
   return encodeURIComponent(name);
@@ -314,7 +320,7 @@ function* eventsOf<T extends KubeObject>(resource: Resource<T>, text: string): G
   for (const line of linesOf(text)) yield watchEvent(resource, line);
 }
 
-/** Line by line, since a line is as much as is shortened at once. */
+/** Truncates texts line by line, because a line holds exactly one event. */
 function* shortenedEventsOf<T extends KubeObject>(
   resource: Resource<T>,
   lines: Buffer,

@@ -1,4 +1,4 @@
-/** A duration as kubectl shows ages (apimachinery `duration.HumanDuration`): 45s, 3m12s, 15m, 5h30m, 3d4h, 12d, 2y30d. */
+/** Formats a duration as kubectl shows ages (apimachinery `duration.HumanDuration`): 45s, 3m12s, 15m, 5h30m, 3d4h, 12d, 2y30d. */
 export function humanDuration(ms: number): string {
   const seconds = Math.trunc(ms / 1000);
   if (seconds < -1) return '<invalid>';
@@ -20,7 +20,7 @@ export function humanDuration(ms: number): string {
 const withRest = (whole: number, unit: string, rest: number, restUnit: string): string =>
   rest === 0 ? `${whole}${unit}` : `${whole}${unit}${rest}${restUnit}`;
 
-/** The age of a timestamp; `<unknown>` for none. */
+/** Formats the age of a timestamp; `<unknown>` when there is no timestamp. */
 export function ageOf(timestamp: unknown, nowMs: number): string {
   const time = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN;
   return Number.isNaN(time) ? '<unknown>' : humanDuration(nowMs - time);

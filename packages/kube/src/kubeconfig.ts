@@ -7,24 +7,26 @@ import type { Connection } from './transport.ts';
 
 export interface LoadedConnection {
   readonly connection: Connection;
-  /** Of the current context, or the pod's own; 'default' if neither says. */
+  /** Namespace of the current context or of the pod; 'default' when neither names one. */
   readonly namespace: string;
 }
 
 export interface LoadConnectionOptions {
-  /** A file. Without it: the files of $KUBECONFIG, ~/.kube/config, the pod's service account, whichever is there first. */
+  /**
+   * Path of a kubeconfig. Absent: the first that exists of the files of $KUBECONFIG, ~/.kube/config, and the service account of the pod.
+   */
   readonly kubeconfig?: string;
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Where a pod finds its service account. */
+  /** Folder in which a pod finds its service account. */
   readonly serviceAccountFolder?: string;
 }
 
-/** There is no usable way to an API server. The message is one line, for a person at a terminal. */
+/** No usable connection to an API server exists. The message is one line for a person at a terminal. */
 export class KubeconfigError extends Error {
   override readonly name = 'KubeconfigError';
 }
 
-/** Finds the API server and the credentials for it, as kubectl does. Throws a KubeconfigError. */
+/** Finds the API server and its credentials as kubectl does. Throws a KubeconfigError. */
 export async function loadConnection(options: LoadConnectionOptions): Promise<LoadedConnection> {
   const { environment = process.env, serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount' } = options;
   const files = kubeconfigFiles(options.kubeconfig, environment);
@@ -36,7 +38,7 @@ export async function loadConnection(options: LoadConnectionOptions): Promise<Lo
 
 function kubeconfigFiles(explicit: string | undefined, environment: LoadConnectionOptions['environment'] = {}): readonly string[] {
   if (explicit !== undefined) return [explicit];
-  // As kubectl does: of several files, those that are not there don't matter.
+  // Missing files do not matter when KUBECONFIG lists several, as with kubectl.
   const named = (environment['KUBECONFIG'] ?? '').split(delimiter).filter((file) => file !== '');
   if (named.length > 1) return named.filter((file) => existsSync(file));
   if (named.length === 1) return named;
@@ -51,7 +53,7 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
   if (cluster === null) throw new KubeconfigError(`${where}: the current context '${config.currentContext}' names no cluster`);
   if (!URL.canParse(cluster.server)) throw new KubeconfigError(`${where}: not a server's URL: '${cluster.server}'`);
   const user = config.getCurrentUser();
-  // Left aside, these would send the credentials another way, or act as someone else.
+  // Ignoring these fields would send the credentials through another proxy, or act as another user.
   if (cluster.proxyUrl !== undefined) throw new KubeconfigError(`${where}: proxy-url is not supported`);
   if (user?.impersonateUser !== undefined) throw new KubeconfigError(`${where}: impersonation is not supported`);
   if (user?.username !== undefined) throw new KubeconfigError(`${where}: user name and password are not supported, use a token`);
@@ -72,7 +74,7 @@ async function fromKubeconfig(files: readonly string[]): Promise<LoadedConnectio
 }
 
 async function readKubeconfig(files: readonly string[]): Promise<KubeConfig> {
-  // Imported only here and only when needed: it takes 150 ms.
+  // The import is dynamic because loading the module takes 150 ms, and only a kubeconfig needs the module.
   const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
   const merged = new KubeConfig();
   for (const [index, file] of files.entries()) {
@@ -94,7 +96,7 @@ interface Credentials {
   readonly token?: string;
 }
 
-/** Runs the plugin of the user if there is one, and it has no fresh answer kept. */
+/** Reads the credentials of the user. A credential plugin runs when its last response is absent or has expired. */
 async function credentials(config: KubeConfig, where: string): Promise<Credentials> {
   const options: Parameters<KubeConfig['applyToHTTPSOptions']>[0] = {};
   try {
@@ -127,7 +129,8 @@ async function fromServiceAccount(folder: string, environment: LoadConnectionOpt
       connection: {
         server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
         ca: await read('ca.crt'),
-        // The kubelet replaces the token before it runs out. The file is in memory: reading it costs less than keeping it fresh.
+        // The kubelet replaces the token before the token expires. The file is on tmpfs, so reading the file for every request costs less
+        // than watching the file.
         token: () => read('token'),
       },
       namespace: existsSync(join(folder, 'namespace')) ? await read('namespace') : 'default',

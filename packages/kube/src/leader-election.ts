@@ -7,32 +7,35 @@ import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
 import { WriteLedger } from './write-ledger.ts';
 
 export interface LeaderElectionOptions {
-  /** Not a fenced one, and not one whose connections the leader's work uses. */
+  /** Client for the Lease: neither a fenced client nor a client whose connections the work of the leader uses. */
   readonly client: KubeClient;
-  /** Of the Lease. */
+  /** Namespace of the Lease. */
   readonly namespace: string;
   readonly name: string;
-  /** Of this process, and of no other one at any time: a host's name is not enough. */
+  /** Identity of this process, unique over all processes and all time; a host name does not suffice. */
   readonly identity: string;
-  /** How long others leave a lease alone that is not renewed; 15 s by default. The same for all candidates. */
+  /**
+   * Time after the last observed renewal during which other candidates leave the Lease alone; default 15 s. All candidates use the same
+   * value.
+   */
   readonly leaseDurationMs?: number;
-  /** How long after its last renewal a leader goes on; 10 s by default. */
+  /** Maximum time after its last renewal during which a leader leads; default 10 s. */
   readonly renewDeadlineMs?: number;
-  /** Between renewals; 2 s by default. Candidates look two to four times as often, so that they soon see a lease that was given back. */
+  /** Delay between renewals; default 2 s. Candidates poll two to four times as often, so that they soon see a released Lease. */
   readonly retryPeriodMs?: number;
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
   /**
-   * Begins the leader's work. When the signal is aborted, leading is over or about to be: the work has to end, and the promise
-   * says when it has. A promise that ends earlier changes nothing; one that rejects ends the leading.
+   * Starts the work of the leader. The signal is aborted when leading is over or about to end; the work then has to end, and the promise
+   * resolves when the work has ended. A promise that resolves earlier has no effect, and one that rejects ends leading.
    */
   readonly onStartedLeading: (signal: AbortSignal) => Promise<void> | void;
-  /** The work has ended. */
+  /** Called when the work of the leader has ended. */
   readonly onStoppedLeading?: () => void;
 }
 
-/** A write was refused, before anything was sent, because this process may not be the leader any more. */
+/** A write was rejected before sending, because this process may no longer be the leader. */
 export class NotLeadingError extends Error {
   override readonly name = 'NotLeadingError';
 }
@@ -44,17 +47,17 @@ interface Observed {
 }
 
 const never = Number.NEGATIVE_INFINITY;
-/** How often a leader that wants to give its lease away looks whether its last writes have been answered. */
+/** Delay before a leader that releases its Lease checks again whether its last writes have completed. */
 const settlePollMs = 20;
 
 /**
- * Makes one of several processes the leader, by a Lease, with client-go's rules. Only candidates look more often than client-go's.
+ * Elects one of several processes as leader with a Lease, by the rules of client-go, except that candidates poll more often.
  *
- * What two leaders can't do at once rests on three things, and no clock is ever compared with another one:
- * 1. A leader counts its time from before it sent a renewal, and leads for `renewDeadlineMs` from there.
- * 2. Others count theirs from when they saw the Lease change, and wait for `leaseDurationMs`; they can have seen it only later.
- * 3. A fenced write is handed to a connection only while 1 holds, and the API server executes it within `writeDeadlineMs`, the
- *    difference of both, or never. That is the one assumption.
+ * Exclusion rests on three rules, and no process compares its clock with the clock of another:
+ * 1. A leader counts its time from before it sent a renewal, and leads for `renewDeadlineMs` from then.
+ * 2. Other candidates count from the time at which they saw the Lease change, which is later, and wait for `leaseDurationMs`.
+ * 3. A fenced write is handed to a connection only while rule 1 holds, and the API server executes the write within `writeDeadlineMs`, the
+ *    difference of both durations, or never. This is the only assumption.
  */
 export class LeaderElection {
   readonly #options: LeaderElectionOptions;
@@ -79,29 +82,29 @@ export class LeaderElection {
     this.#writes = new WriteLedger(options.clock, this.writeDeadlineMs);
   }
 
-  /** How long a write of the leader may be under way. */
+  /** Maximum duration of a write of the leader. */
   get writeDeadlineMs(): number {
     return this.#leaseDurationMs - this.#renewDeadlineMs;
   }
 
-  /** No other process leads, now and for `writeDeadlineMs`. True only of the turn in which it is asked. */
+  /** True: no other process leads now, nor within `writeDeadlineMs`. The value holds only in the turn in which the caller reads it. */
   get isLeading(): boolean {
     return this.#options.clock.monotonic() < this.#leadingUntil;
   }
 
-  /** The gate in front of every write of a leader. Throws a NotLeadingError. */
+  /** Throws a NotLeadingError unless this process leads. Every write of a leader passes this check. */
   assertLeading(): void {
     if (!this.isLeading) throw new NotLeadingError(`${this.#options.identity} does not lead`);
   }
 
-  /** For `fenced`: a Lease is given away only when no write made under it can still be executed. */
+  /** Writes of `fenced` clients. The election releases the Lease only when the API server can no longer execute any of these writes. */
   get writes(): WriteLedger {
     return this.#writes;
   }
 
   /**
-   * Waits for the lease, leads, and resolves when that is over and the leader's work has ended: the lease was lost, the work
-   * failed, or the signal was aborted, which gives the lease to others at once. May be called again then.
+   * Waits for the Lease, leads, and resolves when leading is over and the work of the leader has ended: the Lease was lost, the work
+   * failed, or the signal was aborted. An aborted signal releases the Lease at once. The caller may call `run` again afterwards.
    */
   async run(signal: AbortSignal): Promise<void> {
     if (this.#running) throw new Error('the election is running already');
@@ -121,7 +124,7 @@ export class LeaderElection {
       try {
         if (await this.#acquireOrRenew(signal)) return true;
       } catch (error) {
-        if (!stopped()) this.#logger.warn('Lease could not be looked at', { error });
+        if (!stopped()) this.#logger.warn('Lease could not be read', { error });
       }
       await sleep(clock, (this.#retryPeriodMs / 4) * (1 + random()), signal).catch(() => undefined);
     }
@@ -130,7 +133,7 @@ export class LeaderElection {
 
   async #lead(signal: AbortSignal): Promise<void> {
     const { clock, identity } = this.#options;
-    this.#logger.info('Leading');
+    this.#logger.info('Started leading');
     const lost = new AbortController();
     const expiry = this.#onExpiry(() => {
       lost.abort(new NotLeadingError(`${identity} could not renew the lease in time`));
@@ -140,7 +143,7 @@ export class LeaderElection {
     const work = this.#work(AbortSignal.any([lost.signal, ended.signal, signal])).then(() => {
       ended.abort(new Error('the work of the leader has ended'));
     });
-    // Renewed until the work has ended, not only until it is told to: before that nobody else may begin.
+    // The leader renews the Lease until its work has ended, because another candidate must not start earlier.
     while (!over()) {
       await sleep(clock, this.#retryPeriodMs, AbortSignal.any([lost.signal, ended.signal])).catch(() => undefined);
       if (!over()) await this.#renew(lost);
@@ -149,16 +152,16 @@ export class LeaderElection {
     expiry.cancel();
     const heldUntil = lost.signal.aborted ? never : this.#leadingUntil;
     this.#leadingUntil = never;
-    this.#logger.info('Not leading any more', { lost: lost.signal.aborted });
+    this.#logger.info('Stopped leading', { lost: lost.signal.aborted });
     this.#options.onStoppedLeading?.();
     await this.#release(heldUntil);
   }
 
-  /** Resolves when the work has ended and was told to. */
+  /** Resolves when the work has ended after its signal was aborted. */
   async #work(term: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     try {
-      // Of an earlier time as leader: what it has sent last may still be executed.
+      // The API server may still execute the last writes of an earlier term of this process.
       const unsettledMs = this.#writes.settledAt - clock.monotonic();
       if (unsettledMs > 0) await sleep(clock, unsettledMs, term);
       await this.#options.onStartedLeading(term);
@@ -179,10 +182,10 @@ export class LeaderElection {
     }
   }
 
-  /** False: another one has the lease, or was faster. */
+  /** Returns false when another candidate holds the Lease or was faster. */
   async #acquireOrRenew(signal: AbortSignal): Promise<boolean> {
     try {
-      // A leader knows what it has written last.
+      // A leader knows the Lease that it wrote last and needs no read.
       if (this.isLeading && this.#observed !== undefined) return await this.#take(this.#observed.lease, signal);
     } catch (error) {
       if (!isConflict(error) && !isNotFound(error)) throw error;
@@ -215,22 +218,23 @@ export class LeaderElection {
       { apiVersion: apiVersionOf(leases), kind: leases.kind, metadata: { namespace, name }, spec: this.#spec(undefined) },
       this.#call(signal),
     );
-    this.#holds(lease, sentAt);
+    this.#extendTerm(lease, sentAt);
     return true;
   }
 
   async #take(lease: Lease, signal: AbortSignal): Promise<boolean> {
     const sentAt = this.#options.clock.monotonic();
-    // The version in the lease is the precondition: whoever else writes meanwhile makes this fail.
+    // The version in the Lease is the precondition, so a concurrent write of another candidate makes this update fail.
     const stored = await this.#options.client.update(leases, { ...lease, spec: this.#spec(lease.spec) }, this.#call(signal));
-    this.#holds(stored, sentAt);
+    this.#extendTerm(stored, sentAt);
     return true;
   }
 
-  /** Lets the next one begin at once, where nothing that this one has sent can come after it. */
+  /** Releases the Lease, so that another candidate leads at once, if no write of this process can arrive later. */
   async #release(heldUntil: number): Promise<void> {
     const { client, clock } = this.#options;
-    // A write under way is answered at once as a rule; one whose outcome stays unknown is waited out, or the lease with it.
+    // Pending writes usually complete at once. For a write of unknown outcome, the leader waits until the write can no longer
+    // be executed or the Lease has expired.
     while (this.#writes.settledAt > clock.monotonic() && clock.monotonic() < heldUntil) {
       await sleep(clock, Math.min(settlePollMs, this.#writes.settledAt - clock.monotonic()));
     }
@@ -241,16 +245,19 @@ export class LeaderElection {
       const spec = { ...lease.spec, holderIdentity: '', leaseDurationSeconds: 1, acquireTime: now, renewTime: now };
       this.#observe(await client.update(leases, { ...lease, spec }, { deadlineMs: this.#renewDeadlineMs / 2 }));
     } catch (error) {
-      this.#logger.debug('Lease could not be given back; it runs out', { error });
+      this.#logger.debug('Lease could not be released and will expire', { error });
     }
   }
 
-  #holds(lease: Lease, sentAt: number): void {
+  #extendTerm(lease: Lease, sentAt: number): void {
     this.#observe(lease);
     this.#leadingUntil = sentAt + this.#renewDeadlineMs;
   }
 
-  /** The time counts from when the record changed before our eyes. What stands in it was written by another clock. */
+  /**
+   * Records the Lease with the local time at which its record changed. The times within the record come from another clock and are not
+   * used.
+   */
   #observe(lease: Lease): Observed {
     const record = JSON.stringify(lease.spec);
     const at = this.#observed?.record === record ? this.#observed.at : this.#options.clock.monotonic();
@@ -282,7 +289,7 @@ export class LeaderElection {
     return { signal, deadlineMs: this.#renewDeadlineMs / 2 };
   }
 
-  /** Calls back once, in the turn in which leading has run out unrenewed. */
+  /** Calls back once, in the turn in which leading expires without a renewal. */
   #onExpiry(callback: () => void): Timer {
     const { clock } = this.#options;
     const arm = (): Timer =>
@@ -295,5 +302,5 @@ export class LeaderElection {
   }
 }
 
-/** A Kubernetes MicroTime: six digits, or it is refused. */
+/** Returns a Kubernetes MicroTime, which the API server accepts only with six digits. */
 const microTime = (clock: Clock): string => `${new Date(clock.now()).toISOString().slice(0, -1)}000Z`;

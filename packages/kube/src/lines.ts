@@ -3,9 +3,9 @@ import { TransportError } from './errors.ts';
 const newline = 0x0a;
 
 /**
- * Whole lines out of chunks of UTF-8 that end anywhere, in the middle of a character too, all the lines that lie within a chunk at
- * once, so that they can be decoded at once. Each buffer ends with a newline, except that of the bytes behind the last one. Throws a
- * TransportError for a longer line than `maxLineBytes`.
+ * Yields whole lines from chunks of UTF-8 that may end anywhere, even within a character. Each buffer holds all lines that lie within one
+ * chunk, so that the reader decodes them at once, and ends with a newline, except for the bytes after the last newline. Throws a
+ * TransportError for a line longer than `maxLineBytes`.
  */
 export async function* wholeLines(chunks: AsyncIterable<Uint8Array>, maxLineBytes: number): AsyncGenerator<Buffer, void, undefined> {
   let parts: Uint8Array[] = [];
@@ -31,7 +31,7 @@ export async function* wholeLines(chunks: AsyncIterable<Uint8Array>, maxLineByte
   if (bytes > 0) yield Buffer.concat(parts);
 }
 
-/** The lines of a text, without their newlines, empty ones left out. They are slices: whoever keeps one keeps the text. */
+/** Yields the lines of a text without newlines and without empty lines. The lines are slices: a retained line retains the whole text. */
 export function* linesOf(text: string): Generator<string, void, undefined> {
   let start = 0;
   for (let end = text.indexOf('\n'); end !== -1; end = text.indexOf('\n', start)) {
@@ -41,7 +41,7 @@ export function* linesOf(text: string): Generator<string, void, undefined> {
   if (start < text.length) yield text.slice(start);
 }
 
-/** The same lines of bytes, as parts of these. */
+/** Yields the same lines as views of the bytes. */
 export function* linesIn(bytes: Buffer): Generator<Buffer, void, undefined> {
   let start = 0;
   for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {

@@ -1,25 +1,28 @@
 import { isNewerVersion, type KubeObject } from './object.ts';
 import type { Store } from './store.ts';
 
-/** Entries that are looked at with each observation: more than one, so that what the cache has caught up with goes sooner than more comes. */
-const sweptAtOnce = 2;
-/** So many entries are kept in any case: one that the cache does not have may have been deleted, and made again. */
-const maxAbsent = 1_000;
+/**
+ * Maximum entries that each observation checks. A value above one removes entries that the cache has caught up with faster than new entries
+ * arrive.
+ */
+const maxSweptEntries = 2;
+/** Maximum entries for objects that the cache lacks; such an object may have been deleted and recreated. */
+const maxAbsentEntries = 1_000;
 
 /**
- * A cache together with what was written or read since, for as long as the cache is behind it: what is decided on an older version can't be
- * written. Only objects of the cache are known; one that it does not have is gone.
+ * A cache together with the newer versions that were written or read while the cache is behind, like the MutationCache of client-go, because
+ * the API server rejects a write that is based on an older version. Only objects of the cache exist; an object that the cache lacks is gone.
  */
 export class NewestStore<T extends KubeObject> {
   readonly #cache: Pick<Store<T>, 'get'>;
-  /** By namespace and name, the one first that was looked at longest ago. */
+  /** Newer versions by namespace and name, the least recently checked one first. */
   readonly #ahead = new Map<string, T>();
 
   constructor(cache: Pick<Store<T>, 'get'>) {
     this.#cache = cache;
   }
 
-  /** How many objects are kept beside the cache. */
+  /** Number of objects that are kept beside the cache. */
   get size(): number {
     return this.#ahead.size;
   }
@@ -29,14 +32,14 @@ export class NewestStore<T extends KubeObject> {
     const key = `${namespace}/${name}`;
     const ahead = this.#ahead.get(key);
     if (ahead === undefined) return cached;
-    // Deleted and made again: the cache learns of both one after the other.
+    // The object was deleted and recreated; the cache learns of both events in order.
     if (cached === undefined) return undefined;
     if (isNewerVersion(ahead, cached)) return ahead;
     this.#ahead.delete(key);
     return cached;
   }
 
-  /** The API server has had this version. */
+  /** Records a version that the API server has stored. */
   observe(object: T): void {
     const { namespace = '', name } = object.metadata;
     const key = `${namespace}/${name}`;
@@ -45,14 +48,14 @@ export class NewestStore<T extends KubeObject> {
     this.#sweep();
   }
 
-  /** Nobody may ever ask again for what was written last. */
+  /** Checks the oldest entries, because no caller may ever read an object again after its last write. */
   #sweep(): void {
-    let left = sweptAtOnce;
+    let left = maxSweptEntries;
     for (const [key, object] of this.#ahead) {
       if (left-- === 0) return;
       const { namespace = '', name } = object.metadata;
       const isAbsent = this.get(namespace, name) === undefined;
-      if (!this.#ahead.delete(key) || (isAbsent && this.#ahead.size >= maxAbsent)) continue;
+      if (!this.#ahead.delete(key) || (isAbsent && this.#ahead.size >= maxAbsentEntries)) continue;
       this.#ahead.set(key, object);
     }
   }

@@ -1,18 +1,18 @@
 import type { V1ObjectMeta } from '@kubernetes/client-node';
 
-/** A client-node model as it is on the wire: timestamps are strings, and nothing may be changed in place. */
+/** A client-node model as JSON has it: timestamps are strings, and every field is read-only. */
 export type Wire<T> = T extends Date ? string : T extends object ? { readonly [K in keyof T]: Wire<T[K]> } : T;
 
-/** Metadata of an object that an API server has stored; before that, `NewObject` is its type. */
+/** Metadata of an object that an API server has stored. `NewObject` is the type of an object that is not stored yet. */
 export interface ObjectMeta extends Wire<Omit<V1ObjectMeta, 'name' | 'uid' | 'resourceVersion' | 'creationTimestamp'>> {
   readonly name: string;
   readonly uid: string;
   readonly resourceVersion: string;
-  /** RFC 3339, whole seconds. */
+  /** Creation time in RFC 3339, in whole seconds. */
   readonly creationTimestamp: string;
 }
 
-/** The metadata that caches hold, with the labels and annotations of this group alone: see `cachedMetadata`. */
+/** Metadata that caches hold, with the labels and annotations of this API group alone: see `cachedMetadata`. */
 export type CachedMetadata = Pick<
   ObjectMeta,
   | 'name'
@@ -33,21 +33,21 @@ export interface KubeObject {
   readonly metadata: ObjectMeta;
 }
 
-/** An object to be created: the server fills in what is missing. Either `name` or `generateName` is needed. */
+/** An object to create: the server fills in the missing fields. Either `name` or `generateName` is required. */
 export type NewObject<T extends KubeObject> = Omit<T, 'metadata' | 'status'> & {
   readonly metadata: Partial<ObjectMeta>;
   readonly status?: unknown;
 };
 
-/** What a client has to know about a kind. */
+/** Properties of a kind that a client needs. */
 export interface ResourceDefinition<T extends KubeObject> {
-  /** '' for the core group. */
+  /** API group; '' for the core group. */
   readonly group: string;
   readonly version: string;
   readonly kind: string;
   readonly plural: string;
   readonly namespaced: boolean;
-  /** Says whether an object has the shape of T. Absent for kinds whose server is trusted to send them right. */
+  /** Returns whether an object has the shape of T. Absent: the client trusts the server to send the right shape. */
   readonly accepts?: (candidate: unknown) => candidate is T;
 }
 
@@ -74,7 +74,7 @@ export const ownerReferenceTo = (owner: KubeObject, { controller }: { readonly c
 export const isOwnedBy = (object: KubeObject, owner: KubeObject): boolean =>
   object.metadata.ownerReferences?.some(({ uid }) => uid === owner.metadata.uid) ?? false;
 
-/** Of two versions of one object. They are decimal numbers without leading zeros, and may be larger than a double can tell apart. */
+/** Compares two versions of one object. Versions are decimal numbers without leading zeros and may exceed the precision of a double. */
 export const isNewerVersion = (one: KubeObject, other: KubeObject): boolean => {
   const [version, before] = [one.metadata.resourceVersion, other.metadata.resourceVersion];
   return version.length === before.length ? version > before : version.length > before.length;

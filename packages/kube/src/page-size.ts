@@ -1,30 +1,30 @@
-/** What a page should have at most: a few of them in memory at once, as bytes, as text and parsed, do not endanger a process of 512 MiB. */
-const targetBytes = 8_388_608;
-const firstLimit = 100;
+/** Target size of a page. A few pages in memory at once, as bytes, as text and parsed, do not endanger a process of 512 MiB. */
+const targetPageBytes = 8_388_608;
+const initialLimit = 100;
 const maxLimit = 500;
-/** How much larger than the last page the next one may be: objects behind it may be larger. */
-const maxGrowth = 5;
-const shrinkBy = 4;
+/** Maximum growth from one page to the next, since later objects may be larger. */
+const maxGrowthFactor = 5;
+const shrinkFactor = 4;
 
-/** How many objects of a kind are asked for at once, learned from the sizes of the pages that have come. */
+/** Limit for the pages of a kind, learned from the sizes of earlier pages. */
 export class PageSize {
-  #limit = firstLimit;
+  #limit = initialLimit;
 
   get limit(): number {
     return this.#limit;
   }
 
-  /** A page of so many objects has come with so many bytes. */
-  came(objects: number, bytes: number): void {
+  /** Records the number of objects and the bytes of a page. */
+  record(objects: number, bytes: number): void {
     if (objects === 0 || bytes === 0) return;
-    const fitting = Math.floor((targetBytes * objects) / bytes);
-    this.#limit = Math.max(1, Math.min(fitting, this.#limit * maxGrowth, maxLimit));
+    const fitting = Math.floor((targetPageBytes * objects) / bytes);
+    this.#limit = Math.max(1, Math.min(fitting, this.#limit * maxGrowthFactor, maxLimit));
   }
 
-  /** A page was too large, or took too long. Returns whether a smaller one can be asked for. */
+  /** Lowers the limit after a page that was too large or took too long. Returns false when the limit is 1 already. */
   shrink(): boolean {
     if (this.#limit === 1) return false;
-    this.#limit = Math.max(1, Math.floor(this.#limit / shrinkBy));
+    this.#limit = Math.max(1, Math.floor(this.#limit / shrinkFactor));
     return true;
   }
 }

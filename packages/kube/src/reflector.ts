@@ -9,13 +9,14 @@ import { IndexedStore, type Indexers, type Store } from './store.ts';
 import { Watchdog } from './watchdog.ts';
 
 /**
- * What happens to the objects of a kind, in order. Of each uid: `added` once, `updated` any number of times, `deleted` once; an
- * object that is created again under its old name has a new uid. Called in the same turn as the store changes.
+ * Receives the changes of the objects of a kind, in order. For each uid, the reflector calls `added` once, `updated` any number of times,
+ * and `deleted` once; an object that is recreated under its old name has a new uid. The calls happen in the same turn as the change of the
+ * store.
  */
 export interface Handler<T> {
   added?(object: T): void;
   updated?(object: T, old: T): void;
-  /** With the object as it was last known. */
+  /** Receives the last known state of the object. */
   deleted?(object: T): void;
 }
 
@@ -25,11 +26,11 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Shor
   /** Absent: all namespaces. */
   readonly namespace?: string;
   readonly labelSelector?: string;
-  /** Of what the store holds. */
+  /** Indexers of the store. */
   readonly indexers?: Indexers<T>;
   /**
-   * A watch that says nothing for so long is taken for dead and begun again; 150 s by default. API servers send a bookmark
-   * about every minute, so two of them have to be missing.
+   * Maximum time without an event, after which the reflector treats the watch as dead and restarts it; default 150 s. API servers send a
+   * bookmark about every minute, so two bookmarks are missing then.
    */
   readonly silenceMs?: number;
   readonly clock: Clock;
@@ -39,31 +40,32 @@ interface CommonOptions<S extends KubeObject, T extends KubeObject> extends Shor
 }
 
 /**
- * Makes of each object of a list or a watch the one that the store holds, as client-go's SetTransform: for parts that would take memory and
- * that no reader of the store needs. Called for objects that `accepts` has let pass, once for each version, and page by page, so that never
- * more than a page of whole objects is in memory. Pure; namespace, name, uid and resourceVersion stay as they are. With the option `maxTextBytes` the
- * object lacks the ends of long texts, and `removedBytes` says how much that is.
+ * Converts each object of a list or a watch into the object that the store holds, like client-go's SetTransform, and removes parts that
+ * take memory and that no reader of the store needs. The reflector calls the transform for accepted objects, once for each version and page
+ * by page, so that at most one page of whole objects is in memory. The transform is pure and keeps namespace, name, uid and
+ * resourceVersion. With the option `maxTextBytes` the object lacks the ends of long texts, and `removedBytes` is the number of missing
+ * bytes.
  */
 type Transform<S, T> = (object: S, removedBytes: number) => T;
 
 export type ReflectorOptions<S extends KubeObject, T extends KubeObject = S> = CommonOptions<S, T> &
-  // Without a transform the store holds what the server sends.
+  // Without a transform, the store holds the objects as the server sends them.
   ([S] extends [T] ? { readonly transform?: Transform<S, T> } : { readonly transform: Transform<S, T> });
 
-/** client-go's: 800 ms to 30 s, doubled, and forgotten after two minutes of health. */
+/** Back-off of client-go: 800 ms to 30 s, doubled with each failure, and reset after two minutes without a failure. */
 const backoff: BackoffOptions = { baseMs: 800, capMs: 30_000, jitter: 1 };
 const healthyMs = 120_000;
 
-/** A watch that ends sooner and has said nothing is a fault of the server, not the end of its time. */
+/** Minimum duration of a healthy watch. A watch that ends earlier without an event is a fault of the server, not the end of its timeout. */
 const shortWatchMs = 1000;
 
 type Cause = 'timeout' | 'short' | 'expired' | 'silent' | 'connection' | 'refused';
 
 /**
- * Keeps a store equal to what the API server has, by a list and a watch that goes on from it, for as long as it runs: whatever
- * fails is tried again. Objects whose schema is not the one we know are left out, as if they did not exist.
- * @typeParam S What the API server sends.
- * @typeParam T What the store holds.
+ * Keeps a store equal to the state of the API server with a list and a watch that continues from the list, and retries every failure. The
+ * reflector ignores objects with an unknown schema as if they did not exist.
+ * @typeParam S Objects as the API server sends them.
+ * @typeParam T Objects as the store holds them.
  */
 export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   readonly #options: CommonOptions<S, T>;
@@ -72,24 +74,24 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   readonly #store: IndexedStore<T>;
   readonly #abort = new AbortController();
   readonly #firstSync = Promise.withResolvers<undefined>();
-  /** The uid and version of what was refused, so that each is logged once. */
+  /** Version of each rejected object by uid, so that the reflector logs each version once. */
   #refused = new Map<string, string>();
-  // Copied on change: who is added during a notification has been told of everything already.
+  // The array is copied on change: a handler that is added during a notification has received the current objects already.
   #handlers: readonly Handler<T>[] = [];
   #running: Promise<void> | undefined;
   #synced = false;
   #failures = 0;
-  /** The end of the last wait. */
+  /** Time at which the last back-off ended. */
   #beganAt = 0;
 
   constructor(options: ReflectorOptions<S, T>) {
     this.#options = options;
     const { transform }: { readonly transform?: Transform<S, T> } = options;
-    // By the type of the options, S is a T where there is no transform.
+    // The type of the options guarantees that S is a T where there is no transform.
     this.#transform = transform ?? ((object) => object as unknown as T);
     this.#logger = options.logger.child({ resource: options.resource.plural });
     this.#store = new IndexedStore(options.indexers);
-    // Nobody has to wait for it.
+    // The rejection is handled here for the case that no caller waits for the first list.
     this.#firstSync.promise.catch(() => undefined);
   }
 
@@ -97,18 +99,18 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     return this.#store;
   }
 
-  /** The store holds a whole list, and handlers know of it. Stays true. */
+  /** True once the store holds a whole list and the handlers have received its objects. The value never returns to false. */
   get hasSynced(): boolean {
     return this.#synced;
   }
 
   /**
-   * The handler gets `added` for everything that is there, before this returns. A handler that throws is logged and harms no
-   * one else. Returns the remover.
+   * Adds a handler. The handler receives `added` for every present object before this method returns. The reflector logs an error that a
+   * handler throws, and the other handlers are not affected. Returns a function that removes the handler.
    */
   addHandler(handler: Handler<T>): () => void {
     this.#handlers = [...this.#handlers, handler];
-    for (const object of this.#store.list()) this.#tell(handler, (one) => one.added?.(object));
+    for (const object of this.#store.list()) this.#notify(handler, (one) => one.added?.(object));
     return () => {
       this.#handlers = this.#handlers.filter((other) => other !== handler);
     };
@@ -118,7 +120,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when nothing runs any more. The store stays as it is; handlers hear no more. */
+  /** Resolves when the reflector has stopped. The store keeps its content, and handlers receive no further calls. */
   async stop(): Promise<void> {
     const reason = new Error(`the reflector of ${this.#options.resource.plural} was stopped`);
     this.#abort.abort(reason);
@@ -126,7 +128,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     await this.#running;
   }
 
-  /** Resolves when `hasSynced`; rejects when the reflector is stopped before, or with the signal's reason. */
+  /** Resolves when `hasSynced` is true. Rejects when the reflector is stopped earlier, or with the reason of the signal. */
   async synced(signal?: AbortSignal): Promise<void> {
     if (signal === undefined) {
       await this.#firstSync.promise;
@@ -148,7 +150,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
   async #run(): Promise<void> {
     const { signal } = this.#abort;
     const stopped = () => signal.aborted;
-    // Undefined: a list is needed.
+    // Undefined: the reflector has to list.
     let resourceVersion: string | undefined;
     while (!stopped()) {
       try {
@@ -171,10 +173,10 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     const refused = new Map<string, string>();
     const take = (object: S, removedBytes: number) =>
       this.#accepts(object, this.#refused, refused) ? this.#transform(object, removedBytes) : undefined;
-    // No version asked for: the list is a consistent read, never older than what is known already.
+    // A list without a version is a consistent read and never older than the known state.
     const list = await client.listMapped(resource, take, { signal, ...this.#selection() });
     this.#refused = refused;
-    // From here to the end in one turn: no one sees a half of the list.
+    // The rest runs in one turn, so that no reader sees a part of the list.
     const present = new Set(list.items.map(({ metadata }) => metadata.uid));
     for (const object of this.#store.list()) if (!present.has(object.metadata.uid)) this.#remove(object);
     for (const object of list.items) this.#put(object);
@@ -194,7 +196,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     };
   }
 
-  /** Returns the version to go on from once the server has ended the stream; throws a WatchFailure for everything else. */
+  /** Returns the version to continue from when the server ends the stream. Throws a WatchFailure for everything else. */
   async #watch(from: string, signal: AbortSignal): Promise<string | undefined> {
     const { client, resource, clock, random, silenceMs = 150_000 } = this.#options;
     const began = clock.monotonic();
@@ -210,7 +212,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
       });
       for await (const event of stream) {
         if (signal.aborted) return undefined;
-        silence.heard();
+        silence.reset();
         events++;
         resourceVersion = this.#apply(event);
       }
@@ -251,39 +253,39 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     } else if (known !== undefined) {
       if (known.metadata.resourceVersion === resourceVersion) return;
       this.#store.set(object);
-      this.#tellAll((handler) => handler.updated?.(object, known));
+      this.#notifyAll((handler) => handler.updated?.(object, known));
       return;
     }
     this.#store.set(object);
-    this.#tellAll((handler) => handler.added?.(object));
+    this.#notifyAll((handler) => handler.added?.(object));
   }
 
   #remove(object: T): void {
     const { namespace = '', name } = object.metadata;
     this.#store.delete(namespace, name);
-    this.#tellAll((handler) => handler.deleted?.(object));
+    this.#notifyAll((handler) => handler.deleted?.(object));
   }
 
   #accepts(object: S, logged: ReadonlyMap<string, string>, refused: Map<string, string>): boolean {
     const { accepts } = this.#options.resource;
     const { namespace, name, uid, resourceVersion } = object.metadata;
     if (accepts === undefined || accepts(object)) {
-      // Nearly always: of every event, and a look-up costs.
+      // This branch runs for nearly every event, so an empty map saves the delete.
       if (refused.size > 0) refused.delete(uid);
       return true;
     }
-    if (logged.get(uid) !== resourceVersion) this.#logger.warn('Object with an unknown schema is left out', { namespace, name, uid });
+    if (logged.get(uid) !== resourceVersion) this.#logger.warn('Object with an unknown schema is ignored', { namespace, name, uid });
     refused.set(uid, resourceVersion);
     return false;
   }
 
-  #tellAll(tell: (handler: Handler<T>) => void): void {
-    for (const handler of this.#handlers) this.#tell(handler, tell);
+  #notifyAll(notify: (handler: Handler<T>) => void): void {
+    for (const handler of this.#handlers) this.#notify(handler, notify);
   }
 
-  #tell(handler: Handler<T>, tell: (handler: Handler<T>) => void): void {
+  #notify(handler: Handler<T>, notify: (handler: Handler<T>) => void): void {
     try {
-      tell(handler);
+      notify(handler);
     } catch (error) {
       this.#logger.error('Handler failed', { error });
     }
@@ -294,15 +296,15 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
     metrics?.watchRestarts.inc({ resource: resource.plural, cause });
     if (clock.monotonic() - this.#beganAt >= healthyMs) this.#failures = 0;
     this.#failures++;
-    // An expired version is an ordinary thing after a long break, and a new list mends it: no wait for the first.
+    // An expired version is normal after a long interruption, and a new list resolves it, so the first one needs no delay.
     const delayMs = cause === 'expired' && this.#failures === 1 ? 0 : backoffDelayMs(backoff, this.#failures, random);
-    // Before the first list nothing works, and whoever looks for the reason looks here.
-    if (!this.#synced) this.#logger.warn('The first list failed and is asked for again', { cause, delayMs, error });
-    else this.#logger[cause === 'refused' ? 'warn' : 'debug']('Watch is begun again', { cause, delayMs, error });
+    // Nothing works before the first list, so its failure is logged as a warning.
+    if (!this.#synced) this.#logger.warn('The first list failed and is repeated', { cause, delayMs, error });
+    else this.#logger[cause === 'refused' ? 'warn' : 'debug']('Watch is restarted', { cause, delayMs, error });
     try {
       await sleep(clock, delayMs, this.#abort.signal);
     } catch {
-      // Stopped meanwhile; the loop sees that.
+      // The reflector was stopped during the delay; the loop in `#run` ends.
     }
     this.#beganAt = clock.monotonic();
   }
@@ -311,7 +313,7 @@ export class Reflector<S extends KubeObject, T extends KubeObject = S> {
 class WatchFailure extends Error {
   override readonly name = 'WatchFailure';
   readonly reason: Cause;
-  /** Undefined: only a new list helps. */
+  /** Version to continue from. Undefined: the reflector has to list. */
   readonly resumeFrom: string | undefined;
 
   constructor(reason: Cause, resumeFrom: string | undefined, cause: unknown) {
@@ -321,10 +323,10 @@ class WatchFailure extends Error {
   }
 }
 
-/** A lost connection or an overloaded server says nothing against the version reached; any other refusal may. */
+/** A lost connection or an overloaded server leaves the reached version valid; any other error may not. */
 function watchFailure(error: unknown, resourceVersion: string): WatchFailure {
   if (isExpired(error)) return new WatchFailure('expired', undefined, error);
   if (error instanceof TransportError) return new WatchFailure('connection', resourceVersion, error);
-  const passing = error instanceof ApiError && (error.status === 429 || error.status >= 500);
-  return new WatchFailure('refused', passing ? resourceVersion : undefined, error);
+  const isTransient = error instanceof ApiError && (error.status === 429 || error.status >= 500);
+  return new WatchFailure('refused', isTransient ? resourceVersion : undefined, error);
 }

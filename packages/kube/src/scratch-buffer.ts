@@ -1,8 +1,8 @@
-/** A buffer that is written again and again, because the collector runs for every 64 MiB of new buffers, however soon these are free. */
+/** A buffer for reuse. The garbage collector runs for every 64 MiB of new buffers, however short-lived the buffers are. */
 export class ScratchBuffer {
   #bytes = Buffer.alloc(0);
 
-  /** The chunks behind one another, until the next call. */
+  /** Concatenates the chunks. The result is valid until the next call. */
   gather(chunks: readonly Uint8Array[], count: number): Buffer {
     if (this.#bytes.length < count) this.#bytes = Buffer.allocUnsafeSlow(count);
     let at = 0;

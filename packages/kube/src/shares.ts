@@ -1,24 +1,24 @@
 import type { Clock } from './clock.ts';
 
-/** Whose work takes a place: an owner, and the sandbox whose agent is called for that work, where one is. */
+/** Holder of units: an owner, and the sandbox whose agent the work calls, if any. */
 export interface Holder {
   readonly owner: string;
   readonly sandbox?: string | undefined;
 }
 
-/** Which bound leaves no place. */
+/** Limit that leaves no room. */
 export type Bound = 'total' | 'owner' | 'sandbox';
 
 export interface SharesOptions {
   /** Maximum units in use at once. */
   readonly total: number;
-  /** Maximum units of one owner: less than the total, so that there is always room for others. */
+  /** Maximum units of one owner: less than the total, so that other owners always find room. */
   readonly perOwner: number;
-  /** Maximum units for one sandbox; by default without limit. */
+  /** Maximum units for one sandbox; default unlimited. */
   readonly perSandbox?: number;
-  /** Makes the error for work that gets no place. */
+  /** Creates the error for work that gets no units. */
   readonly refuse: (bound: Bound) => Error;
-  /** How long `wait` may wait, and how many may. Absent: `wait` refuses where there is no place. */
+  /** Limits of `wait`: maximum waiting time and maximum waiters. Absent: `wait` rejects when there is no room. */
   readonly waiting?: {
     readonly clock: Clock;
     readonly maxMs: number;
@@ -33,19 +33,19 @@ interface Waiter {
   readonly enter: () => void;
 }
 
-/** Gives a place back. Safe to call twice. */
+/** Returns the units to the pool. A second call has no effect. */
 export type Release = () => void;
 
 /**
- * A pool that several owners use at once, with a share for each owner and each sandbox: an owner whose work is slow, or whose agent
- * does not answer, fills that share and no more. Work that waits is let in round robin by owner, within one owner first come first
- * served as far as the bound of its sandbox allows. Nothing is kept of owners that hold no place and wait for none.
+ * A pool of units that several owners use at once, with a share for each owner and each sandbox: an owner whose work is slow, or whose
+ * agent does not answer, fills this share and no more. Waiting work enters round robin by owner, and within one owner in the order of
+ * arrival as far as the limit of its sandbox permits. The pool keeps nothing about owners that neither hold units nor wait.
  */
 export class Shares {
   readonly #options: SharesOptions;
   readonly #byOwner = new Map<string, number>();
   readonly #bySandbox = new Map<string, number>();
-  /** By owner, the one first whose turn is next. */
+  /** Waiters by owner, in the order of the owners' turns. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   #inUse = 0;
   #waiters = 0;
@@ -54,17 +54,17 @@ export class Shares {
     this.#options = options;
   }
 
-  /** Units in use. */
+  /** Number of units in use. */
   get inUse(): number {
     return this.#inUse;
   }
 
-  /** How many wait. */
+  /** Number of waiters. */
   get waiting(): number {
     return this.#waiters;
   }
 
-  /** How many owners and sandboxes hold something, or wait. */
+  /** Number of entries for owners and sandboxes that hold units or wait. */
   get size(): number {
     return this.#byOwner.size + this.#bySandbox.size + this.#waiting.size;
   }
@@ -73,19 +73,22 @@ export class Shares {
     return this.#byOwner.get(owner) ?? 0;
   }
 
-  /** Whether so many units could be taken now. */
+  /** Returns whether this many units could be taken now. */
   hasRoom(holder: Holder, units = 1): boolean {
     return this.#boundFor(holder, units) === undefined;
   }
 
-  /** Takes so many units at once, or throws what `refuse` makes. */
+  /** Takes this many units at once, or throws the error of `refuse`. */
   take(holder: Holder, units = 1): Release {
     const bound = this.#boundFor(holder, units);
     if (bound !== undefined) throw this.#options.refuse(bound);
     return this.#hold(holder, units);
   }
 
-  /** Takes so many units as soon as there are. Rejects with what `refuse` makes, also after `maxMs`, or with the signal's reason. */
+  /**
+   * Takes this many units as soon as there is room. Rejects with the error of `refuse`, also after `maxMs`, or with the reason of the
+   * signal.
+   */
   async wait(
     holder: Holder,
     { units = 1, signal }: { readonly units?: number; readonly signal?: AbortSignal | undefined } = {},
@@ -101,7 +104,7 @@ export class Shares {
         end();
         this.#remove(waiter);
         reject(error);
-        // The room that was kept for it is free.
+        // The room that was reserved for this waiter is free again.
         this.#letIn();
       };
       const onAbort = () => leave(signal?.reason as Error);
@@ -147,24 +150,24 @@ export class Shares {
     if (sandbox !== undefined) add(this.#bySandbox, sandbox, units);
   }
 
-  /** Until none that waits may enter. */
+  /** Admits waiters until the next one does not fit. */
   #letIn(): void {
     for (let next = this.#next(); next !== undefined && this.#fits(next); next = this.#next()) {
       const { owner } = next.holder;
       this.#remove(next);
-      // Behind the others: each has a turn before this owner's next one.
+      // The owner moves to the end, so that each other owner has a turn before the next one of this owner.
       const others = this.#waiting.get(owner);
       if (others !== undefined && this.#waiting.delete(owner)) this.#waiting.set(owner, others);
       next.enter();
     }
   }
 
-  /** Room that is free is kept for a waiter that needs more than there is. */
+  /** True while free room is reserved for a waiter that needs more than is free. */
   get #isReserved(): boolean {
     return this.#next() !== undefined;
   }
 
-  /** The first that no share keeps out. Nobody overtakes it, so that small work does not keep large work waiting for ever. */
+  /** Returns the first waiter that no share excludes. No other waiter overtakes it, so that small work does not starve large work. */
   #next(): Waiter | undefined {
     if (this.#waiters === 0) return undefined;
     for (const waiters of this.#waiting.values()) {

@@ -1,4 +1,4 @@
-/** The field of an answer that has the objects: `items` of a list, an array of them, or `object` of a watch event, a single one. */
+/** Field of a response that holds the objects: `items` of a list, an array, or `object` of a watch event, a single object. */
 type ObjectsField = 'items' | 'object';
 
 export interface Shortening {
@@ -9,7 +9,7 @@ export interface Shortening {
 
 export interface Shortened {
   readonly json: Buffer;
-  /** Of each object, in the order of the answer, how many bytes `json` lacks; absent: none. */
+  /** Number of bytes that `json` lacks for each object, in the order of the response; absent: 0. */
   readonly removed: readonly number[];
 }
 
@@ -18,22 +18,22 @@ const colon = 0x3a;
 const space = 0x20;
 const backslash = 0x5c;
 const letterU = 0x75;
-/** The brackets and the braces differ in this bit alone. */
+/** Only bit in which brackets and braces differ. */
 const braceBit = 0x20;
 const openingBracket = 0x5b;
 const closingBracket = 0x5d;
 const fields: Readonly<Record<ObjectsField, Buffer>> = { items: Buffer.from('items'), object: Buffer.from('object') };
 const status = Buffer.from('status');
-/** Bytes of a string that are checked one by one before a native search, whose call costs as much as these. */
+/** Maximum bytes of a string that are checked one by one before a native search, whose call costs as much as these checks. */
 const shortBytes = 64;
 
 /**
- * Cuts the end off every text of objects that is longer than `maxTextBytes`, in JSON that has not been decoded, because to decode and to
- * parse a text costs ten times as much as to find its end. A text keeps whole characters and whole escape sequences. Keys, the status of an
- * object, and whatever lies outside of objects stay as they are.
+ * Truncates every text of objects that is longer than `maxTextBytes`, in JSON that has not been decoded, because decoding and parsing a
+ * text cost ten times as much as finding its end. A text keeps whole characters and whole escape sequences. Keys, the status of an object,
+ * and everything outside of objects remain unchanged.
  *
- * The scan takes time in proportion to the bytes, and never throws. Of bytes that are no JSON the result is not JSON either, unless the wrong
- * part is one that was cut off.
+ * The scan takes time in proportion to the bytes and never throws. For bytes that are not JSON the result is not JSON either, unless
+ * truncation has removed the invalid part.
  */
 export function shortenTexts(json: Buffer, { within, maxTextBytes }: Shortening): Shortened {
   if (json.length <= maxTextBytes) return { json, removed: [] };
@@ -57,10 +57,10 @@ export function shortenTexts(json: Buffer, { within, maxTextBytes }: Shortening)
       } else if (depth === objectDepth && isKey(json, end)) {
         isInStatus = isEqual(json, start, end, status);
       } else if (end - start > maxTextBytes && isInField && depth >= objectDepth && !isInStatus && !isKey(json, end)) {
-        const cut = lastBoundary(json, start, start + maxTextBytes);
-        parts.push(json.subarray(copiedTo, cut));
+        const boundary = lastBoundary(json, start, start + maxTextBytes);
+        parts.push(json.subarray(copiedTo, boundary));
         copiedTo = end;
-        removed[removed.length - 1] = (removed.at(-1) ?? 0) + end - cut;
+        removed[removed.length - 1] = (removed.at(-1) ?? 0) + end - boundary;
       }
     } else if ((byte & ~braceBit) === openingBracket) {
       depth++;
@@ -75,7 +75,7 @@ export function shortenTexts(json: Buffer, { within, maxTextBytes }: Shortening)
   return { json: parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(copiedTo)]), removed };
 }
 
-/** The place of the closing quote of a string; -1: the string does not end. */
+/** Returns the position of the closing quote of a string; -1 when the string does not end. */
 function endOfString(json: Buffer, start: number): number {
   let at = start;
   for (const stop = start + shortBytes; at < stop; at++) {
@@ -84,7 +84,7 @@ function endOfString(json: Buffer, start: number): number {
     if (byte === undefined) return -1;
     if (byte === backslash) at++;
   }
-  // All before `at` are whole: a backslash there belongs to an escape sequence that has ended.
+  // No escape sequence crosses `at`: a backslash before `at` belongs to a complete escape sequence.
   for (let end = json.indexOf(quote, at); end !== -1; end = json.indexOf(quote, end + 1)) {
     let backslashes = 0;
     while (end - backslashes > at && json[end - backslashes - 1] === backslash) backslashes++;
@@ -93,7 +93,7 @@ function endOfString(json: Buffer, start: number): number {
   return -1;
 }
 
-/** The last place up to `limit` between two characters of a string, none of them a part of an escape sequence. */
+/** Returns the last position up to `limit` between two characters of a string and outside of escape sequences. */
 function lastBoundary(json: Buffer, start: number, limit: number): number {
   let boundary = start;
   for (let at = start; at <= limit;) {
@@ -105,12 +105,12 @@ function lastBoundary(json: Buffer, start: number, limit: number): number {
   return boundary;
 }
 
-/** Whether a byte of UTF-8 is not the first one of its character. */
+/** Returns whether a byte of UTF-8 is not the first byte of its character. */
 const isContinuation = (byte = 0): boolean => (byte & 0xc0) === 0x80;
 
 function isKey(json: Buffer, end: number): boolean {
   let at = end + 1;
-  // Every white space of JSON is at most a space, and no other byte behind a string is.
+  // All white space of JSON is at most a space, and no other byte after a string is.
   while ((json[at] ?? colon) <= space) at++;
   return json[at] === colon;
 }

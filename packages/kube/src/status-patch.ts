@@ -5,20 +5,20 @@ type Operation =
   { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown } | { readonly op: 'remove'; readonly path: string };
 
 /**
- * The JSON patch that replaces the status of an object of this version; the API server answers 409 where it has another one.
- * @param from The status of the same version, as a cache has it, that the new status was made from: fields of objects at any depth that are
- * absent from both keep their stored values, since the patch has only what differs. Arrays are written whole. Absent: the patch replaces the
+ * Returns the JSON patch that replaces the status of an object of this version; the API server answers 409 when the stored version differs.
+ * @param from Status of the same version in a cache, from which the new status was computed. The patch holds only the differences, so
+ * fields of objects at any depth that both statuses lack keep their stored values. Arrays are written whole. Absent: the patch replaces the
  * whole status.
  */
 export function statusPatch(resourceVersion: string, status: object, from?: object): JsonPatch {
-  // A JSON patch that replaces the version demands it.
+  // A JSON patch that replaces the version requires this version to be stored.
   const version = { op: 'replace', path: '/metadata/resourceVersion', value: resourceVersion } as const;
   if (from === undefined) return [version, { op: 'add', path: '/status', value: status }];
   return [version, ...changes('/status', from, status)];
 }
 
 function changes(path: string, from: object, to: object): readonly Operation[] {
-  // Maps, so that no field is taken for one that every object inherits.
+  // Maps have no inherited properties that a field name could match.
   const before = new Map<string, unknown>(Object.entries(from));
   const after = new Map<string, unknown>(Object.entries(to));
   const names = new Set([...before.keys(), ...after.keys()]);

@@ -1,33 +1,33 @@
 import type { KubeObject } from './object.ts';
 
-/** What is known of a kind. Objects are shared by everyone who reads them and never changed. */
+/** Known objects of a kind. All readers share the objects and never change them. */
 export interface Store<T extends KubeObject> {
-  /** The namespace is '' for kinds without one. */
+  /** Returns an object. The namespace is '' for cluster-scoped kinds. */
   get(namespace: string, name: string): T | undefined;
-  /** A snapshot: later changes make a new array and leave this one alone. */
+  /** Returns a snapshot: later changes create a new array and leave this one unchanged. */
   list(): readonly T[];
-  /** A snapshot of the objects that the indexer of this name has given this value. */
+  /** Returns a snapshot of the objects to which the indexer of this name has given this value. */
   byIndex(index: string, value: string): readonly T[];
   readonly size: number;
 }
 
-/** The values under which an object is found in each index. Pure: the same object has the same values for ever. */
+/** Functions that return the values of an object in each index. An indexer is pure: the same object always has the same values. */
 export type Indexers<T> = Readonly<Record<string, (object: T) => readonly string[]>>;
 
 const nothing: readonly never[] = [];
 
-/** One object for as long as it exists, whatever becomes of it: who holds the entry has its newest state. */
+/** Entry of one object for as long as the object exists; the entry always holds the newest state. */
 interface Entry<T> {
   object: T;
-  /** Where it is found, in the order of the indexers. */
+  /** Buckets that hold the entry, in the order of the indexers. */
   buckets: readonly Bucket<T>[];
 }
 
-/** Entries, with the array of their objects that was last given out as long as it is still right. */
+/** Entries, with the last returned array of their objects as long as that array is current. */
 class Bucket<T> {
   readonly index: Index<T> | undefined;
   readonly value: string;
-  /** The one entry, as long as there has not been another: many values have one object each, and a set for one takes 200 bytes. */
+  /** Only entry, as long as the bucket has never held two: most values have one object each, and a set takes 200 bytes. */
   #only: Entry<T> | undefined;
   #entries: Set<Entry<T>> | undefined;
   #snapshot: readonly T[] | undefined;
@@ -41,7 +41,7 @@ class Bucket<T> {
     return this.#entries?.size ?? (this.#only === undefined ? 0 : 1);
   }
 
-  /** An entry that is in already keeps its place. */
+  /** Adds an entry. An entry that the bucket already holds keeps its position. */
   add(entry: Entry<T>): void {
     if (this.#entries !== undefined) this.#entries.add(entry);
     else if (this.#only === undefined) this.#only = entry;
@@ -59,7 +59,7 @@ class Bucket<T> {
     if (this.size === 0) this.index?.buckets.delete(this.value);
   }
 
-  /** To be called when an entry of it has got another object. */
+  /** Invalidates the snapshot when the object of an entry was replaced. */
   changed(): void {
     this.#snapshot = undefined;
   }
@@ -73,18 +73,18 @@ class Bucket<T> {
 interface Index<T> {
   readonly name: string;
   readonly valuesOf: (object: T) => readonly string[];
-  /** By value; none is empty. */
+  /** Buckets by value; no bucket is empty. */
   readonly buckets: Map<string, Bucket<T>>;
 }
 
 /**
- * Objects by namespace and name, and by the values of indexers. Changes take constant time, and one that leaves an object in
- * its indexes touches none of them; an array is built when it is asked for, and again only after a change within it.
+ * Objects by namespace and name, and by the values of indexers. Changes take constant time, and a change that leaves the values of an
+ * object the same does not touch the indexes. The store builds an array on request, and again only after a change.
  */
 export class IndexedStore<T extends KubeObject> implements Store<T> {
   readonly #indexes: readonly Index<T>[];
   readonly #all = new Bucket<T>();
-  // Nested, so that neither a look-up nor an entry needs a key put together from both.
+  // The maps are nested, so that neither a lookup nor an entry needs a concatenated key.
   readonly #byName = new Map<string, Map<string, Entry<T>>>();
 
   constructor(indexers: Indexers<T> = {}) {
@@ -109,10 +109,10 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     return found.buckets.get(value)?.list() ?? nothing;
   }
 
-  /** Puts an object in the place of the one of the same name, if there is one. */
+  /** Adds an object, or replaces the object of the same name. */
   set(object: T): void {
     const { namespace = '', name, uid } = object.metadata;
-    // All indexers run before anything changes, so that one that throws leaves no half-entered object.
+    // All indexers run before any change, so that an indexer that throws leaves no partially indexed object.
     const values = this.#indexes.map(({ valuesOf }) => valuesOf(object));
     let names = this.#byName.get(namespace);
     let entry = names?.get(name);
@@ -134,7 +134,7 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     else this.#move(entry, values);
   }
 
-  /** Returns what was there. */
+  /** Returns the removed object. */
   delete(namespace: string, name: string): T | undefined {
     const names = this.#byName.get(namespace);
     const entry = names?.get(name);
@@ -162,7 +162,7 @@ export class IndexedStore<T extends KubeObject> implements Store<T> {
     const buckets = this.#indexes.flatMap((index, at) => (values[at] ?? nothing).map((value) => bucketOf(index, value)));
     for (const bucket of buckets) bucket.add(entry);
     this.#leave(entry, buckets);
-    // A copy has room for its elements alone; what flatMap makes has room for more than ten others.
+    // The copy has capacity for its elements alone, whereas the array of flatMap has capacity for more than ten others.
     entry.buckets = buckets.slice();
   }
 

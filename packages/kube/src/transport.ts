@@ -3,44 +3,44 @@ import type { Logger } from './logger.ts';
 import type { KubeMetrics } from './metrics.ts';
 import { backoffDelayMs, type BackoffOptions } from './backoff.ts';
 import { sleep, type Clock } from './clock.ts';
-import { AnswerTooLargeError, ApiError, DeadlineError, TransportError, type StatusBody } from './errors.ts';
-import { exchange, type Answer } from './exchange.ts';
+import { ResponseTooLargeError, ApiError, DeadlineError, TransportError, type StatusBody } from './errors.ts';
+import { roundTrip, type HttpResponse } from './round-trip.ts';
 
 export interface Connection {
-  /** `https://host:port`, or `http://` for an API server on loopback. A path in front of `/api` is kept. */
+  /** URL of the server: `https://host:port`, or `http://` for an API server on loopback. A path before `/api` is kept. */
   readonly server: string;
-  /** A function is asked before every request, so that a token that is replaced on disk is picked up. */
+  /** Bearer token. A function is called before every request, so that the client uses a token that was replaced on disk. */
   readonly token?: string | (() => Promise<string>);
-  /** PEM. */
+  /** Certificates and key in PEM. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
-  /** The name in the server's certificate, where that is not the host's. */
+  /** Name in the certificate of the server, when the name differs from the host. */
   readonly serverName?: string;
   readonly insecure?: boolean;
 }
 
 export interface TransportRequest {
-  /** For metrics. */
+  /** Verb label of metrics. */
   readonly verb: 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete';
-  /** The plural, for metrics. */
+  /** Plural of the resource, a label of metrics. */
   readonly resource: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** With its query. */
+  /** Path with the query. */
   readonly path: string;
   readonly body?: unknown;
-  /** application/json by default. */
+  /** Media type of the body; default application/json. */
   readonly contentType?: string;
-  /** The form of the answer; application/json by default. */
+  /** Accepted media types of the response; default application/json. */
   readonly accept?: string | undefined;
   readonly signal?: AbortSignal | undefined;
   readonly deadlineMs?: number | undefined;
   readonly beforeSend?: (() => void) | undefined;
-  /** Larger answers are refused with an AnswerTooLargeError; by default as the transport's option says. */
-  readonly maxAnswerBytes?: number | undefined;
-  /** Called with the bytes of an answer that has come. */
-  readonly onAnswerBytes?: ((bytes: number) => void) | undefined;
-  /** Makes of the chunks of an answer the bytes that are decoded, and not needed any more afterwards; by default all of them. */
+  /** Maximum bytes of the response; a larger response fails with a ResponseTooLargeError. Default: the option of the transport. */
+  readonly maxResponseBytes?: number | undefined;
+  /** Called with the number of bytes of a complete response. */
+  readonly onResponseBytes?: ((bytes: number) => void) | undefined;
+  /** Joins the chunks of a response into the bytes to decode, which the transport does not use afterwards. Default: concatenation. */
   readonly gather?: ((chunks: readonly Uint8Array[], bytes: number) => Buffer) | undefined;
 }
 
@@ -50,29 +50,29 @@ export interface TransportOptions {
   readonly random: () => number;
   readonly logger: Logger;
   readonly metrics?: KubeMetrics;
-  /** How long a call may take, repetitions included; of a watch, its start. 10 s by default. */
+  /** Maximum duration of a call with its retries, or of the start of a watch; default 10 s. */
   readonly deadlineMs?: number;
-  /** Connections for calls; watches have their own. 16 by default. */
+  /** Maximum connections for calls; default 16. Watches have connections of their own. */
   readonly connections?: number;
-  /** Larger answers are refused; 64 MiB by default. */
-  readonly maxAnswerBytes?: number;
-  /** Carries everything, instead of connections of its own: for a network that is simulated. */
+  /** Maximum bytes of a response; a larger response fails. Default 64 MiB. */
+  readonly maxResponseBytes?: number;
+  /** Dispatcher for all requests in place of own connections, for a simulated network. */
   readonly dispatcher?: Dispatcher;
 }
 
-const defaultMaxAnswerBytes = 67_108_864;
+const defaultMaxResponseBytes = 67_108_864;
 const maxAttempts = 5;
 const backoff: BackoffOptions = { baseMs: 50, capMs: 5000, factor: 3, jitter: 0.5 };
 
-/** Statuses after which a read is repeated. 429 means "not executed" and is repeated for every verb. */
-const passingStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
+/** Statuses after which the transport retries a read. 429 means that the server has not executed the request, and every verb is retried. */
+const transientStatuses: ReadonlySet<number> = new Set([500, 502, 503, 504]);
 
 /**
- * HTTP to one API server over kept-alive connections.
+ * HTTP to one API server over persistent connections.
  *
- * Promises: a call has ended after its deadline. A read is repeated after a lost connection, 429 and 5xx. A write is repeated
- * only when it was surely not executed: the server said 429, or nothing had been handed to a connection. Every other failure of
- * a write is thrown, because a repetition could do it twice.
+ * A call ends before its deadline. The transport retries a read after a lost connection, 429 and 5xx. The transport retries a write only
+ * when the server surely has not executed it: the server answered 429, or no request was handed to a connection. Every other failure of a
+ * write is thrown, because a retry could execute the write twice.
  */
 export class Transport {
   readonly #options: TransportOptions;
@@ -100,21 +100,21 @@ export class Transport {
       },
     };
     this.#calls = dispatcher ?? new Pool(url.origin, { ...pool, connections });
-    // Unbounded: a watch holds its connection, and one that waited for a free one would be silently deaf.
+    // The pool is unlimited: a watch occupies its connection, and a watch that waits for a connection would receive no events.
     this.#watches = dispatcher ?? new Pool(url.origin, { ...pool, connections: null });
   }
 
-  /** The parsed body of a 2xx answer. Throws ApiError and TransportError. */
+  /** Returns the parsed body of a 2xx response. Throws ApiError and TransportError. */
   async call(request: TransportRequest): Promise<unknown> {
     return this.#repeat(request, async (signal) => {
-      const answer = await this.#send(this.#calls, request, signal);
-      const bytes = await this.#read(answer.body, request);
-      if (answer.status < 200 || answer.status > 299) throw apiError(answer, bytes.toString('utf8'));
-      return { status: answer.status, result: parseAnswer(bytes.toString('utf8')) };
+      const response = await this.#send(this.#calls, request, signal);
+      const bytes = await this.#read(response.body, request);
+      if (response.status < 200 || response.status > 299) throw apiError(response, bytes.toString('utf8'));
+      return { status: response.status, result: parseResponse(bytes.toString('utf8')) };
     });
   }
 
-  /** The body of a 2xx answer as it comes in, until `request.signal` is aborted. Throws like `call`, in the midst too. */
+  /** Returns the body of a 2xx response as it arrives, until `request.signal` is aborted. Throws like `call`, during the iteration too. */
   async stream(request: TransportRequest & { readonly signal: AbortSignal }): Promise<AsyncIterable<Uint8Array>> {
     return this.#repeat(request, async (starting) => {
       const reading = new AbortController();
@@ -123,25 +123,26 @@ export class Transport {
       };
       starting.addEventListener('abort', stop, { once: true });
       try {
-        const answer = await this.#send(this.#watches, request, AbortSignal.any([reading.signal, request.signal]));
-        if (answer.status < 200 || answer.status > 299) throw apiError(answer, (await this.#read(answer.body, request)).toString('utf8'));
-        return { status: answer.status, result: answer.body };
+        const response = await this.#send(this.#watches, request, AbortSignal.any([reading.signal, request.signal]));
+        if (response.status < 200 || response.status > 299)
+          throw apiError(response, (await this.#read(response.body, request)).toString('utf8'));
+        return { status: response.status, result: response.body };
       } finally {
         starting.removeEventListener('abort', stop);
       }
     });
   }
 
-  /** Ends every connection, and what still runs on them. */
+  /** Closes every connection and ends the requests on it. */
   async close(): Promise<void> {
     const reason = new TransportError('the transport was closed');
     await Promise.all([this.#calls.destroy(reason), this.#watches.destroy(reason)]);
   }
 
-  async #send(pool: Dispatcher, request: TransportRequest, signal: AbortSignal): Promise<Answer> {
+  async #send(pool: Dispatcher, request: TransportRequest, signal: AbortSignal): Promise<HttpResponse> {
     const { body, contentType = 'application/json', accept = 'application/json' } = request;
     const token = await this.#token();
-    return exchange({
+    return roundTrip({
       dispatcher: pool,
       method: request.method,
       path: this.#prefix + request.path,
@@ -152,7 +153,7 @@ export class Transport {
         ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // A watch that begins as another ends would leave that one's connection idle beside its own: each has one, and no more.
+      // A watch closes its connection at its end. A kept connection would remain idle when the next watch has already opened its own.
       closing: request.verb === 'watch',
       signal,
       beforeSend: request.beforeSend,
@@ -175,7 +176,7 @@ export class Transport {
     const deadlineAt = clock.monotonic() + deadlineMs;
     const deadline = new AbortController();
     const timer = clock.after(deadlineMs, () => {
-      deadline.abort(new DeadlineError(`no answer within ${deadlineMs} ms`));
+      deadline.abort(new DeadlineError(`no response within ${deadlineMs} ms`));
     });
     const signal = request.signal === undefined ? deadline.signal : AbortSignal.any([deadline.signal, request.signal]);
     try {
@@ -190,7 +191,7 @@ export class Transport {
           if (signal.aborted || failures === maxAttempts || !mayRepeat(request, error)) throw error;
           const delayMs = Math.max(retryAfterMs(error), backoffDelayMs(backoff, failures, this.#options.random));
           if (clock.monotonic() + delayMs >= deadlineAt) throw error;
-          logger.debug('API call is repeated', { verb: request.verb, resource: request.resource, failures, delayMs, error });
+          logger.debug('API call is retried', { verb: request.verb, resource: request.resource, failures, delayMs, error });
           await pause(clock, delayMs, signal, error);
         }
       }
@@ -207,15 +208,15 @@ export class Transport {
   }
 
   async #read(body: AsyncIterable<Uint8Array>, request: TransportRequest): Promise<Buffer> {
-    const maxAnswerBytes = request.maxAnswerBytes ?? this.#options.maxAnswerBytes ?? defaultMaxAnswerBytes;
+    const maxResponseBytes = request.maxResponseBytes ?? this.#options.maxResponseBytes ?? defaultMaxResponseBytes;
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     for await (const chunk of body) {
       bytes += chunk.byteLength;
-      if (bytes > maxAnswerBytes) throw new AnswerTooLargeError(maxAnswerBytes);
+      if (bytes > maxResponseBytes) throw new ResponseTooLargeError(maxResponseBytes);
       chunks.push(chunk);
     }
-    request.onAnswerBytes?.(bytes);
+    request.onResponseBytes?.(bytes);
     return request.gather?.(chunks, bytes) ?? Buffer.concat(chunks, bytes);
   }
 }
@@ -223,14 +224,14 @@ export class Transport {
 const isRead = ({ method }: TransportRequest): boolean => method === 'GET';
 
 function mayRepeat(request: TransportRequest, error: unknown): boolean {
-  if (error instanceof ApiError) return error.status === 429 || (isRead(request) && passingStatuses.has(error.status));
-  if (error instanceof AnswerTooLargeError) return false;
+  if (error instanceof ApiError) return error.status === 429 || (isRead(request) && transientStatuses.has(error.status));
+  if (error instanceof ResponseTooLargeError) return false;
   return error instanceof TransportError && (isRead(request) || !error.sent);
 }
 
 const retryAfterMs = (error: unknown): number => (error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0);
 
-/** When waiting is cut short, what is thrown is the failure that was waited after. */
+/** Waits before a retry. When the signal ends the delay early, the function throws the failure that caused the delay. */
 async function pause(clock: Clock, delayMs: number, signal: AbortSignal, failure: unknown): Promise<void> {
   try {
     await sleep(clock, delayMs, signal);
@@ -239,19 +240,22 @@ async function pause(clock: Clock, delayMs: number, signal: AbortSignal, failure
   }
 }
 
-function parseAnswer(text: string): unknown {
+function parseResponse(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    throw new TransportError('the answer is not JSON', { cause: error });
+    throw new TransportError('the response is not JSON', { cause: error });
   }
 }
 
-/** Proxies and load balancers in front of an API server answer without a Status; then the text stands in for its message. */
-function apiError(answer: Answer, text: string): ApiError {
-  const retryAfter = answer.headers['retry-after'];
+/**
+ * Creates the error of a response. Proxies and load balancers before an API server answer without a Status; the text then serves as the
+ * message.
+ */
+function apiError(response: HttpResponse, text: string): ApiError {
+  const retryAfter = response.headers['retry-after'];
   const seconds = typeof retryAfter === 'string' && /^\d+$/.test(retryAfter) ? Number(retryAfter) : undefined;
-  return new ApiError(answer.status, statusBody(answer.status, text), {
+  return new ApiError(response.status, statusBody(response.status, text), {
     retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
   });
 }
@@ -261,7 +265,7 @@ function statusBody(status: number, text: string): StatusBody {
     const body = JSON.parse(text) as unknown;
     if (typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'Status') return body as StatusBody;
   } catch {
-    // Not JSON: handled like JSON that is no Status.
+    // A text that is not JSON is handled like JSON other than a Status.
   }
   return text === '' ? {} : { message: `API server answered ${status}: ${text.slice(0, 200)}` };
 }

@@ -8,8 +8,8 @@ interface RawEvent {
 }
 
 /**
- * One line of a watch as an event, without `managedFields`; with the bytes that the line has lost. Throws an `ApiError` for an ERROR event, and a `TransportError` for
- * what is no event.
+ * Parses one line of a watch as an event without `managedFields`. `removedBytes` is the number of bytes that were removed from the line.
+ * Throws an `ApiError` for an ERROR event, and a `TransportError` for a line that is not an event.
  */
 export function watchEvent<T extends KubeObject>(resource: ResourceDefinition<T>, line: string, removedBytes = 0): WatchEvent<T> {
   const event = parseLine(line);
@@ -31,9 +31,9 @@ export function watchEvent<T extends KubeObject>(resource: ResourceDefinition<T>
   }
 }
 
-/** Items of a list come without kind. */
-export function withoutManagedFields<T extends KubeObject>(resource: ResourceDefinition<T>, answer: unknown): T {
-  const object = answer as T;
+/** Removes `managedFields`, and adds apiVersion and kind, which items of a list lack. */
+export function withoutManagedFields<T extends KubeObject>(resource: ResourceDefinition<T>, item: unknown): T {
+  const object = item as T;
   const { managedFields, ...metadata } = object.metadata;
   if ((object.kind as string | undefined) === undefined)
     return { ...object, apiVersion: apiVersionOf(resource), kind: resource.kind, metadata };
@@ -44,22 +44,21 @@ function parseLine(line: string): RawEvent {
   try {
     return parseAbridged(line) ?? (JSON.parse(line) as RawEvent);
   } catch (error) {
-    throw new TransportError('the watch was cut in the middle of an event', { cause: error });
+    throw new TransportError('the watch ended in the middle of an event', { cause: error });
   }
 }
 
 const opening = '"managedFields":[';
-/** What no server writes into managedFields, whose elements are objects. */
-const mark = 0;
+/** Placeholder for managed fields; no server writes a number there, since all elements of managedFields are objects. */
+const placeholder = 0;
 
 /**
- * Parses a line with a mark in the place of what stands between the first `"managedFields":[` and the next `]`: that is nearly
- * the half of an event and the costlier one, and would be thrown away at once. Undefined where it is not sure that this was the
- * right thing to replace.
+ * Parses a line with a placeholder in the place of everything between the first `"managedFields":[` and the next `]`, which is nearly half
+ * of an event and costly to parse. Returns undefined when the replaced part may be another.
  *
- * Why it can be sure: the line is the same up to the bracket, so it is metadata's in both when the mark is found there. A `]`
- * within a string would leave an odd number of quotes, and one that closes another bracket an odd number of those, so that the
- * rest would be no JSON.
+ * The result is reliable for the following reason. The line is unchanged up to the bracket, so a placeholder in `metadata.managedFields`
+ * proves that the bracket belongs to this field. A `]` within a string would leave an odd number of quotes, and a `]` of another bracket
+ * would leave an odd number of brackets, so that the line would not be JSON.
  */
 function parseAbridged(line: string): RawEvent | undefined {
   const start = line.indexOf(opening) + opening.length;
@@ -68,14 +67,14 @@ function parseAbridged(line: string): RawEvent | undefined {
   if (end === -1) return undefined;
   let event: RawEvent;
   try {
-    event = JSON.parse(`${line.slice(0, start)}${mark}${line.slice(end)}`) as RawEvent;
+    event = JSON.parse(`${line.slice(0, start)}${placeholder}${line.slice(end)}`) as RawEvent;
   } catch {
     return undefined;
   }
-  return isMarked(event) ? event : undefined;
+  return hasPlaceholder(event) ? event : undefined;
 }
 
-function isMarked({ object }: RawEvent): boolean {
+function hasPlaceholder({ object }: RawEvent): boolean {
   const fields: unknown = (object as Partial<KubeObject> | undefined)?.metadata?.managedFields;
-  return Array.isArray(fields) && fields.length === 1 && fields[0] === mark;
+  return Array.isArray(fields) && fields.length === 1 && fields[0] === placeholder;
 }

@@ -1,17 +1,17 @@
 import type { Clock, Timer } from './clock.ts';
 
-/** Aborts its signal when nothing has been heard for too long. One timer, however much is heard. */
+/** Aborts its signal when `reset` was not called for `silenceMs`. The watchdog needs one timer, however often `reset` is called. */
 export class Watchdog {
   readonly #clock: Clock;
   readonly #silenceMs: number;
   readonly #abort = new AbortController();
-  #heardAt: number;
+  #resetAt: number;
   #timer: Timer;
 
   constructor(clock: Clock, silenceMs: number) {
     this.#clock = clock;
     this.#silenceMs = silenceMs;
-    this.#heardAt = clock.monotonic();
+    this.#resetAt = clock.monotonic();
     this.#timer = this.#arm(silenceMs);
   }
 
@@ -19,8 +19,8 @@ export class Watchdog {
     return this.#abort.signal;
   }
 
-  heard(): void {
-    this.#heardAt = this.#clock.monotonic();
+  reset(): void {
+    this.#resetAt = this.#clock.monotonic();
   }
 
   stop(): void {
@@ -29,9 +29,9 @@ export class Watchdog {
 
   #arm(delayMs: number): Timer {
     return this.#clock.after(delayMs, () => {
-      const left = this.#heardAt + this.#silenceMs - this.#clock.monotonic();
+      const left = this.#resetAt + this.#silenceMs - this.#clock.monotonic();
       if (left > 0) this.#timer = this.#arm(left);
-      else this.#abort.abort(new Error(`nothing was heard for ${this.#silenceMs} ms`));
+      else this.#abort.abort(new Error(`no event arrived for ${this.#silenceMs} ms`));
     });
   }
 }

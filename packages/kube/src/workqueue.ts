@@ -5,41 +5,41 @@ import { FairQueue } from './fair-queue.ts';
 import { Fifo } from './fifo.ts';
 
 export interface WorkqueueOptions<K extends string = string> {
-  /** The share that a key belongs to, asked each time that the key begins to wait. By default there is one share for all. */
+  /** Returns the share of a key. The queue calls `shareOf` each time that the key starts to wait. Absent: all keys belong to one share. */
   readonly shareOf?: (key: K) => string;
-  /** Maximum keys of one share that are handed out at once; without limit by default. */
+  /** Maximum keys of one share that workers process at once; default unlimited. */
   readonly maxPerShare?: number;
   readonly clock: Clock;
   readonly random: () => number;
-  /** The delays of `addRateLimited`: 5 ms, doubled with each failure, at most 60 s, by default. */
+  /** Delays of `addRateLimited`. By default the delay is 5 ms and doubles with each failure up to 60 s. */
   readonly backoff?: BackoffOptions;
   readonly onDepth?: (depth: number) => void;
-  /** How long a key had to wait from when it was due until it was handed out. */
+  /** Called with the time from when a key was due until a worker received it. */
   readonly onWaited?: (waitedMs: number) => void;
 }
 
-/** A key that has to be handed out, or is. */
+/** A key that is dirty, in process, or both. */
 interface Item<K> {
   readonly key: K;
-  /** The share that it waits in, or counts against. */
+  /** Share in which the key waits, or against which the key counts. */
   share: string;
-  /** Since when it has to be handed out: it waits in the queue, or for its `done`. */
+  /** Time since which the key is dirty: the key waits in the queue, or for its `done`. */
   dirtySince: number | undefined;
   processing: boolean;
 }
 
 /**
  * The queue of a controller, with the semantics of client-go's util/workqueue:
- * - a key is handed out to one worker at a time; added meanwhile, it comes again after `done`;
- * - a key that waits and is added again is handed out once;
- * - first come, first served within a share, and round robin by share: with one share for all, as it is by default, that is client-go's
- *   order;
- * - a key that is added with a delay twice keeps the earlier time.
+ * - One worker at a time processes a key. A key that is added meanwhile is processed again after `done`.
+ * - A waiting key that is added again is processed once.
+ * - Shares take turns round robin, and within a share the order is first come, first served. With one share, the default, this is the order
+ *   of client-go.
+ * - A key that is added twice with a delay keeps the earlier time.
  */
 export class Workqueue<K extends string> {
   readonly #options: WorkqueueOptions<K>;
   readonly #backoff: BackoffOptions;
-  /** One look-up for everything that is known of a key: most of what a call costs when there are very many. */
+  /** One map holds everything about a key, because lookups dominate the cost of a call when there are many keys. */
   readonly #items = new Map<K, Item<K>>();
   readonly #queue: FairQueue<Item<K>>;
   readonly #getters = new Fifo<(key: K | undefined) => void>();
@@ -56,7 +56,7 @@ export class Workqueue<K extends string> {
     this.#backoff = options.backoff ?? { baseMs: 5, capMs: 60_000 };
   }
 
-  /** Keys that wait for a worker; delayed ones don't count. */
+  /** Number of keys that wait for a worker, without delayed keys. */
   get depth(): number {
     return this.#queue.size;
   }
@@ -83,39 +83,42 @@ export class Workqueue<K extends string> {
     this.#arm();
   }
 
-  /** Adds after a delay that grows each time, until `forget`. A `leastDelayMs` that is longer counts instead. */
-  addRateLimited(key: K, leastDelayMs = 0): void {
+  /** Adds the key after a delay that grows with each call until `forget`. A longer `minDelayMs` takes precedence. */
+  addRateLimited(key: K, minDelayMs = 0): void {
     if (this.#shutDown) return;
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
-    this.addAfter(key, Math.max(leastDelayMs, backoffDelayMs(this.#backoff, failures, this.#options.random)));
+    this.addAfter(key, Math.max(minDelayMs, backoffDelayMs(this.#backoff, failures, this.#options.random)));
   }
 
-  /** The next failure of this key counts as its first. Says nothing about its place in the queue. */
+  /** Resets the failures of the key. The position of the key in the queue does not change. */
   forget(key: K): void {
     this.#failures.delete(key);
   }
 
-  /** How often the key has been added rate-limited since it was forgotten. */
+  /** Returns the number of `addRateLimited` calls for the key since `forget`. */
   failures(key: K): number {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** The next key, as soon as there is one; `done` must follow. Undefined: the queue is shut down, and the worker ends. */
+  /**
+   * Resolves with the next key as soon as there is one; the worker has to call `done` afterwards. Undefined: the queue is shut down, and
+   * the worker ends.
+   */
   get(): Promise<K | undefined> {
     const item = this.#queue.shift();
     if (item !== undefined) {
       this.#handOut(item);
       return Promise.resolve(item.key);
     }
-    // What is left to be drained may wait for room in its share.
+    // Keys that remain to be drained may wait for room in their share.
     if (this.#shutDown && this.#queue.size === 0) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       this.#getters.push(resolve);
     });
   }
 
-  /** The worker has finished with the key. */
+  /** Marks the key as processed. */
   done(key: K): void {
     const item = this.#items.get(key);
     if (item?.processing !== true) return;
@@ -128,10 +131,7 @@ export class Workqueue<K extends string> {
     this.#settleIdle();
   }
 
-  /**
-   * Takes nothing more and hands out nothing more, waiting keys are dropped. Resolves when every key that had been handed out
-   * is done.
-   */
+  /** Accepts and returns no further keys, and drops the waiting keys. Resolves when `done` was called for every key in process. */
   shutDown(): Promise<void> {
     this.#queue.clear();
     for (const item of this.#items.values()) {
@@ -142,7 +142,7 @@ export class Workqueue<K extends string> {
     return this.shutDownWithDrain();
   }
 
-  /** Takes nothing more; what waits already is still handed out, except delayed keys. Resolves when every key is done. */
+  /** Accepts no further keys, and still processes the waiting keys, except for delayed ones. Resolves when every key is done. */
   shutDownWithDrain(): Promise<void> {
     this.#shutDown = true;
     this.#timer?.timer.cancel();
@@ -163,7 +163,7 @@ export class Workqueue<K extends string> {
     if (item.dirtySince !== undefined) this.#options.onDepth?.(this.#queue.size);
   }
 
-  /** Gives workers that wait what may be handed out; those that wait for nothing any more end. */
+  /** Gives available items to waiting workers, and ends the workers once the queue is shut down and empty. */
   #serve(): void {
     while (this.#getters.size > 0) {
       const item = this.#queue.shift();
@@ -190,7 +190,7 @@ export class Workqueue<K extends string> {
     for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** One timer, for the earliest delayed key. */
+  /** Arms one timer, for the earliest delayed key. */
   #arm(): void {
     const at = this.#delayed.nextAt;
     if (at === undefined || (this.#timer !== undefined && this.#timer.at <= at)) return;

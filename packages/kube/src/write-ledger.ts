@@ -1,6 +1,6 @@
 import type { Clock } from './clock.ts';
 
-/** Until when writes that were sent may still be executed by the API server. */
+/** Tracks until when the API server may still execute writes that were sent. */
 export class WriteLedger {
   readonly #clock: Clock;
   readonly #deadlineMs: number;
@@ -14,8 +14,8 @@ export class WriteLedger {
   }
 
   /**
-   * Notes a write that begins. `sent` is called each time that it is handed to a connection, for which it may have had to wait:
-   * the server's time counts from there. `ended` is called once, with whether its outcome has become known.
+   * Records the start of a write. The client calls `sent` each time that it hands the write to a connection, possibly after a wait: the
+   * deadline of the write counts from then. The client calls `ended` once, and says whether the outcome is known.
    */
   begin(): { readonly sent: () => void; readonly ended: (known: boolean) => void } {
     let until = 0;
@@ -32,7 +32,7 @@ export class WriteLedger {
     return { sent, ended };
   }
 
-  /** By the monotonic clock; in the past when nothing is under way. */
+  /** Time on the monotonic clock after which the API server executes none of these writes; in the past when no write is in flight. */
   get settledAt(): number {
     return this.#inFlight > 0 ? Math.max(this.#inFlightUntil, this.#unknownUntil) : this.#unknownUntil;
   }

@@ -24,22 +24,22 @@ import { SqliteJournal } from './storage/sqlite-journal.ts';
 import { StorageError } from './storage/storage-error.ts';
 
 export interface ControlPlaneOptions {
-  /** A file keeps everything that has been acknowledged, whatever happens to the process. */
+  /** A file keeps every acknowledged write, even when the process is killed. */
   readonly storage: { readonly file: string } | 'memory';
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
-  /** How many of the latest changes a watch can begin from; 10 000 by default. */
+  /** Maximum number of latest changes from which a watch can start; default 10 000. */
   readonly logCapacity?: number;
-  /** How many events a watcher may fall behind before it is cut; 10 000 by default. */
+  /** Maximum number of unread events before a watch is closed; default 10 000. */
   readonly maxWatchBacklog?: number;
 }
 
 const initialNamespaces = ['default', 'kube-system'];
 
 /**
- * A Kubernetes API server without a transport: requests in, responses and watch streams out. Its only timers are the clock's, so
- * that a simulation can run it in virtual time.
+ * A Kubernetes API server without a transport: requests in, responses and watch streams out. All timers use the given clock, so that a
+ * simulation can run the control plane in virtual time.
  */
 export class ControlPlane {
   readonly #context: PlaneContext;
@@ -62,7 +62,7 @@ export class ControlPlane {
     this.#openApi = new OpenApi(registry);
   }
 
-  /** Serves what is stored, and finishes deletions that a crash has left. */
+  /** Serves the stored objects, and completes deletions that a crash has interrupted. */
   async start(): Promise<void> {
     const { store, writer, registry } = this.#context;
     this.#lifecycle.start();
@@ -75,7 +75,7 @@ export class ControlPlane {
     await store.committed();
   }
 
-  /** Never throws: what goes wrong is a `Status` answer. Resolves when what it says is durable. */
+  /** Answers a request and never throws: an error becomes a `Status`. Resolves when everything that the response contains is durable. */
   async handle(request: PlaneRequest): Promise<PlaneResponse> {
     try {
       if (this.#closed) throw new StatusError(503, 'ServiceUnavailable', 'the control plane is shutting down');
@@ -84,7 +84,7 @@ export class ControlPlane {
       return response;
     } catch (error) {
       if (error instanceof StatusError) {
-        // A refusal tells of what is stored, too.
+        // An error may describe stored state too, so the response waits for durability.
         await this.#context.store.committed().catch(() => undefined);
         return errorResponse(error);
       }
@@ -95,7 +95,7 @@ export class ControlPlane {
     }
   }
 
-  /** Creates CustomResourceDefinitions or brings them to the given state; says nothing to those that have it already. */
+  /** Creates CustomResourceDefinitions or updates them to the given state; a definition without changes is not written. */
   async applyCrds(manifests: readonly { readonly metadata: { readonly name: string } }[]): Promise<void> {
     const { store, writer } = this.#context;
     for (const manifest of manifests) {
@@ -108,22 +108,22 @@ export class ControlPlane {
     await store.committed();
   }
 
-  /** Where GET pods/log reads; there is nothing to read before. */
+  /** Sets the reader of GET pods/log. Without a reader, no pod has logs. */
   setPodLogs(podLogs: PodLogs | undefined): void {
     this.#context.podLogs = podLogs;
   }
 
-  /** The version of the latest write. */
+  /** Version of the latest write. */
   get revision(): number {
     return this.#context.store.revision;
   }
 
-  /** Forgets changes up to a version, as etcd's compaction does: what begins before gets 410. */
+  /** Drops changes up to a version, like the compaction of etcd: watches and lists from earlier versions get 410. */
   compactTo(version: number): void {
     this.#context.store.compactTo(version);
   }
 
-  /** Ends watches, writes what is pending, gives the file free. */
+  /** Ends the watches, writes pending changes, and releases the file. */
   close(): Promise<void> {
     if (this.#closed) return Promise.resolve();
     this.#closed = true;
@@ -135,7 +135,7 @@ export class ControlPlane {
   }
 }
 
-/** A manifest's metadata over the stored one: labels and annotations of others stay. */
+/** Merges the metadata of a manifest into the stored metadata, so that labels and annotations of other clients remain. */
 function withMetaOf(old: ApiObject, manifest: JsonObject): JsonObject {
   const sent = objectAt(manifest, 'metadata') ?? {};
   const strings = (key: string) =>

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** Whether the candidate is one of the keys. How long it takes tells nothing about how right it was. */
+/** Returns whether the candidate is one of the keys. The comparison takes constant time, so its duration reveals nothing about the keys. */
 export function acceptsKey(keys: readonly string[], candidate: string | undefined): boolean {
   if (candidate === undefined) return false;
   const given = digest(candidate);

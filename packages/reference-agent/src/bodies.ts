@@ -2,10 +2,10 @@ import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
 import { HttpError } from './http-error.ts';
 
-// The small zod has no words of its own.
+// zod/mini contains no messages of its own, so the English ones are configured.
 z.config(en());
 
-/** Null is the same as absent. */
+/** Accepts null as absent. */
 const maybe = <T extends z.ZodMiniType>(type: T) => z.nullish(type);
 
 const content = z.union([
@@ -54,18 +54,18 @@ export const commandBody = z.object({
   timeout: z._default(z.number().check(z.minimum(1), z.maximum(86_400)), 300),
 });
 
-const atLeast = (least: number, fallback: number) => z._default(z.number().check(z.minimum(least)), fallback);
+const minimum = (min: number, fallback: number) => z._default(z.number().check(z.minimum(min)), fallback);
 
 const webhook = z.object({
   base_url: z.string().check(z.regex(/^https?:\/\//)),
   headers: z._default(z.record(z.string(), z.string()), {}),
-  event_buffer_size: atLeast(1, 5),
-  flush_delay: atLeast(0.001, 30),
-  num_retries: atLeast(0, 3),
-  retry_delay: atLeast(0, 5),
-  max_queue_size: atLeast(1, 1000),
-  max_batch_bytes: atLeast(1, 5 * 1024 * 1024),
-  max_queue_bytes: atLeast(1, 50 * 1024 * 1024),
+  event_buffer_size: minimum(1, 5),
+  flush_delay: minimum(0.001, 30),
+  num_retries: minimum(0, 3),
+  retry_delay: minimum(0, 5),
+  max_queue_size: minimum(1, 1000),
+  max_batch_bytes: minimum(1, 5 * 1024 * 1024),
+  max_queue_bytes: minimum(1, 50 * 1024 * 1024),
 });
 export type WebhookBody = z.output<typeof webhook>;
 
@@ -104,7 +104,7 @@ export const conversationFilter = z.object({
 
 export const conversationSearch = z.extend(conversationFilter, { limit: pageLimit, page_id: z.optional(z.string()) });
 
-/** Throws the protocol's 422. What was sent is not repeated: it may be a secret. */
+/** Throws the 422 of the protocol. The error omits the sent values, since they may be secrets. */
 export function parse<T>(type: z.ZodMiniType<T>, value: unknown, place: 'body' | 'query'): T {
   const result = type.safeParse(value);
   if (result.success) return result.data;

@@ -1,4 +1,4 @@
-/** Keeps the beginning and the end of what a command prints, and says how much is missing between. */
+/** Keeps the beginning and the end of the output of a command, with the number of bytes that are omitted between them. */
 export class BoundedOutput {
   readonly #half: number;
   #head = Buffer.alloc(0);
@@ -17,7 +17,7 @@ export class BoundedOutput {
     if (rest.length === 0) return;
     this.#tail.push(rest);
     this.#tailBytes += rest.length;
-    // Compacting only now and then: each byte is copied once or twice, however small the chunks are.
+    // Compaction is rare, so that each byte is copied once or twice, however small the chunks are.
     if (this.#tailBytes > 4 * this.#half + 4096) this.#compact();
   }
 
@@ -25,7 +25,7 @@ export class BoundedOutput {
     this.#compact();
     const tail = Buffer.concat(this.#tail);
     if (this.#droppedBytes === 0) return Buffer.concat([this.#head, tail]).toString('utf8');
-    return `${this.#head.toString('utf8')}\n… ${this.#droppedBytes} bytes left out …\n${tail.toString('utf8')}`;
+    return `${this.#head.toString('utf8')}\n… ${this.#droppedBytes} bytes omitted …\n${tail.toString('utf8')}`;
   }
 
   #compact(): void {

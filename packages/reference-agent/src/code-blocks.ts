@@ -7,8 +7,8 @@ const shells: Readonly<Record<string, CodeBlock['shell']>> = { '': 'sh', sh: 'sh
 const opening = /^ {0,3}(`{3,}|~{3,})\s*([^\s`]*)[^`]*$/;
 
 /**
- * The fenced code blocks of a Markdown text that are for a shell: tagged sh, shell or bash, or not tagged at all. A block without its
- * closing fence may be cut off, and half a command can do harm: it does not count.
+ * Returns the fenced code blocks of a Markdown text that are tagged sh, shell or bash, or have no tag. A block without a closing fence is
+ * ignored, because the block may be truncated, and half a command can do harm.
  */
 export function shellBlocksOf(markdown: string): readonly CodeBlock[] {
   const blocks: CodeBlock[] = [];
@@ -29,7 +29,7 @@ export function shellBlocksOf(markdown: string): readonly CodeBlock[] {
   return blocks;
 }
 
-/** The same character, at least as often, and nothing else. */
+/** Returns whether a line closes a fence: the line contains only the character of the fence, at least as often. */
 function closes(line: string, fence: string): boolean {
   const text = line.trim();
   return /^ {0,3}\S/.test(line) && text.length >= fence.length && text === fence.charAt(0).repeat(text.length);

@@ -11,28 +11,28 @@ export interface CommandOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Of each stream, or of both together when they are merged. */
+  /** Maximum bytes of each stream, or of both together when the streams are merged. */
   readonly maxOutputBytes: number;
-  /** Standard error goes where standard output goes, in the order of arrival. */
+  /** Writes standard error to the buffer of standard output, in the order of arrival. */
   readonly merged?: boolean;
-  /** Kills the command; `run` rejects with its reason as soon as the command is gone. */
+  /** Kills the command; `run` then rejects with the reason of the signal as soon as the command has ended. */
   readonly signal?: AbortSignal;
 }
 
 export interface CommandResult {
-  /** 128 + n when signal n ended it; -1 when its time was up or it could not be started. */
+  /** Exit code; 128 + n when signal n ended the command, and -1 after a timeout or when the shell could not be started. */
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
   readonly timedOut: boolean;
 }
 
-/** Between SIGTERM and SIGKILL when the time is up. */
+/** Delay before SIGKILL, after a timeout has sent SIGTERM. */
 const killDelayMs = 1000;
-/** How long to wait for output after the shell has gone: a descendant in another session may keep the pipe open for ever. */
+/** Maximum wait for output after the end of the shell; a descendant in another session may keep the pipe open. */
 const drainMs = 250;
 
-/** Runs shell commands, each in a process group of its own. What it leaves in the background ends with it. */
+/** Runs shell commands, each in a process group of its own. Background processes of a command end with the command. */
 export class Commands {
   readonly #guard = new ProcessGuard();
   readonly #running = new Set<number>();
@@ -76,14 +76,14 @@ export class Commands {
     };
   }
 
-  /** Kills everything that runs, at once. */
+  /** Kills all running commands immediately. */
   close(): void {
     for (const group of this.#running) kill(group, 'SIGKILL');
     this.#guard.close();
   }
 }
 
-/** SIGTERM when the time is up, SIGKILL soon after. `cancel` says whether it was. */
+/** Sends SIGTERM after the timeout and SIGKILL soon afterwards. `cancel` returns whether the timeout has passed. */
 function killAfter(group: number, timeoutMs: number): { cancel(): boolean } {
   let passed = false;
   let timer = setTimeout(() => {
@@ -126,6 +126,6 @@ function kill(processGroup: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-processGroup, signal);
   } catch {
-    // Gone already.
+    // The process group has ended already.
   }
 }

@@ -17,21 +17,21 @@ import type { Conversations } from './conversations.ts';
 import { matchingEntries, searchEvents } from './event-search.ts';
 import { HttpError } from './http-error.ts';
 import type { Meta } from './meta.ts';
-import type { Answer, Call, Router } from './router.ts';
+import type { RouteResponse, Call, Router } from './router.ts';
 import type { SecretBox } from './secret-box.ts';
 import type { Webhooks } from './webhooks.ts';
-import { finalResponseOf, infoOf } from './views.ts';
+import { finalResponseOf, infoOf } from './presenters.ts';
 
 export interface Ready {
   readonly conversations: Conversations;
   readonly secretBox: SecretBox;
-  readonly webhooks: Pick<Webhooks, 'tell' | 'leave'>;
+  readonly webhooks: Pick<Webhooks, 'notify' | 'unfollow'>;
 }
 
 const defaultMaxIterations = 50;
-const success: Answer = { body: { success: true } };
+const success: RouteResponse = { body: { success: true } };
 
-/** `ready` throws while the server has no keys. */
+/** Adds the routes of conversations. `ready` throws while the server has no keys. */
 export function conversationRoutes(router: Router, ready: () => Ready): void {
   const find = ({ params }: Call, detail?: string): Conversation => {
     const conversation = ready().conversations.get(parseUuid(params['id'] ?? '') ?? '');
@@ -51,7 +51,7 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     const body = parse(createBody, await call.body(), 'body');
     const { conversations, secretBox, webhooks } = ready();
     const { conversation, created } = await conversations.create(metaOf(body, secretBox), body.initial_message ?? undefined);
-    if (created) webhooks.tell(conversation);
+    if (created) webhooks.notify(conversation);
     return { status: created ? 201 : 200, body: infoOf(conversation) };
   });
   router.on('GET /api/conversations', ({ url }) => ({
@@ -75,15 +75,15 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
     const { title, tags } = parse(updateBody, await call.body(), 'body');
     const conversation = find(call);
     await conversation.update({ ...(title == null ? {} : { title }), ...(tags == null ? {} : { tags }) });
-    ready().webhooks.tell(conversation);
+    ready().webhooks.notify(conversation);
     return success;
   });
   router.on('DELETE /api/conversations/:id', async (call) => {
     const { conversations, webhooks } = ready();
     const conversation = find(call);
     await conversations.delete(conversation);
-    webhooks.leave(conversation);
-    webhooks.tell(conversation, { execution_status: 'deleting' });
+    webhooks.unfollow(conversation);
+    webhooks.notify(conversation, { execution_status: 'deleting' });
     return success;
   });
 
@@ -106,13 +106,13 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
   router.on('POST /api/conversations/:id/pause', async (call) => {
     const conversation = find(call);
     await conversation.pause();
-    ready().webhooks.tell(conversation);
+    ready().webhooks.notify(conversation);
     return success;
   });
   router.on('POST /api/conversations/:id/interrupt', async (call) => {
     const conversation = find(call);
     await conversation.stop('interrupt');
-    ready().webhooks.tell(conversation);
+    ready().webhooks.notify(conversation);
     return success;
   });
 
@@ -132,11 +132,11 @@ export function conversationRoutes(router: Router, ready: () => Ready): void {
   });
   router.on('GET /api/conversations/:id/agent_final_response', async (call) => {
     const { log } = find(call);
-    const said = log.entries.findLast(
+    const response = log.entries.findLast(
       ({ kind, source, toolName }) =>
         (kind === 'MessageEvent' && source === 'agent') || (kind === 'ObservationEvent' && toolName === 'finish'),
     );
-    const [event] = said === undefined ? [] : await log.read([said]);
+    const [event] = response === undefined ? [] : await log.read([response]);
     return { body: { response: finalResponseOf(event) } };
   });
 }

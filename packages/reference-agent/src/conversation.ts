@@ -21,9 +21,9 @@ import { PauseRequested, RunFailure, type Program, type Run } from './program.ts
 export interface ConversationHost {
   readonly commands: Commands;
   programFor(meta: Meta): Program;
-  /** What a command may see, with the secrets that it names; and the values to hide in its output. */
+  /** Returns the environment of a command, with the secrets that the command names, and the values to mask in its output. */
   environmentFor(meta: Meta, command: string): { readonly env: Readonly<Record<string, string>>; readonly hidden: readonly string[] };
-  /** Something has happened in a conversation. */
+  /** Records activity in a conversation. */
   touch(): void;
   onError(message: string, error: unknown): void;
 }
@@ -47,10 +47,10 @@ const metaFile = 'meta.json';
 const logFile = 'events.jsonl';
 
 const restartText =
-  'A restart occurred while this tool was in progress. It may have been done in part, and is not repeated by itself: check before doing it again.';
+  'A restart occurred while this tool was in progress. The command may have been executed in part and is not repeated automatically: check its effects before repeating it.';
 const interruptText = 'Tool call interrupted before completion. The conversation was paused.';
 
-/** One conversation and its run. All that it knows is derived from its log, so that any process can go on with it. */
+/** One conversation and its run. The whole state is derived from the log, so that another process can continue the conversation. */
 export class Conversation {
   readonly #folder: string;
   readonly #host: ConversationHost;
@@ -59,7 +59,7 @@ export class Conversation {
   #log: EventLog | undefined;
   #run: CurrentRun | undefined;
   #closed = false;
-  /** A run has ended without a word in the log, because the log could not be written. */
+  /** True when a run has ended without an event, because the log could not be written. */
   #stalled = false;
 
   private constructor(folder: string, meta: Meta, host: ConversationHost) {
@@ -68,7 +68,7 @@ export class Conversation {
     this.#host = host;
   }
 
-  /** The conversation and its first message, whose run starts with it, are on the disk together or not at all. */
+  /** Creates the conversation together with its first message, whose run starts immediately; the disk holds both or neither. */
   static async create(folder: string, meta: Meta, message: NewMessage | undefined, host: ConversationHost): Promise<Conversation> {
     await mkdir(meta.workingDir, { recursive: true });
     const drafts =
@@ -79,7 +79,7 @@ export class Conversation {
     return conversation;
   }
 
-  /** A run that an earlier process was killed in becomes status `error`, and what it was doing a failed tool call. */
+  /** Loads a conversation. When an earlier process was killed during a run, the status becomes `error`, and the open tool call fails. */
   static async load(folder: string, host: ConversationHost): Promise<Conversation> {
     const conversation = await Conversation.#open(folder, host);
     await conversation.log.append(() =>
@@ -109,7 +109,7 @@ export class Conversation {
   }
 
   get status(): ExecutionStatus {
-    // So that it can be run again; a restart would find the same.
+    // A stalled run counts as failed, so that a client can start the next run; a restart would yield the same status.
     return this.#stalled ? 'error' : this.#state.status;
   }
 
@@ -125,22 +125,22 @@ export class Conversation {
     return this.#state.lastUserMessageId;
   }
 
-  /** Stores it; with `run`, work starts, or goes on with it when a run is under way. */
+  /** Stores the message. With `run`, a run starts, or the current run handles the message. */
   async post(message: NewMessage, { run }: { readonly run: boolean }): Promise<void> {
     const written = await this.log.append(() => {
       const starts = run && this.status !== 'running';
-      const standsStill = !run && ['finished', 'error', 'stuck'].includes(this.status);
+      const becomesIdle = !run && ['finished', 'error', 'stuck'].includes(this.status);
       return [
         ...messageDrafts(message),
         ...(starts ? [{ event: statusUpdate('running') }] : []),
-        ...(standsStill ? [{ event: statusUpdate('idle') }] : []),
+        ...(becomesIdle ? [{ event: statusUpdate('idle') }] : []),
       ];
     });
     this.#host.touch();
     if (written.some(startsRun)) this.#start();
   }
 
-  /** False: it runs already. Nothing happens when all is done. */
+  /** Starts a run. Returns false when a run is in progress already. A finished conversation remains unchanged. */
   async run(): Promise<boolean> {
     const seen: { status?: ExecutionStatus } = {};
     const written = await this.log.append(() => {
@@ -151,7 +151,7 @@ export class Conversation {
     return seen.status !== 'running';
   }
 
-  /** Lets a running command end, and waits for it; a model's answer that is on its way is not waited for. */
+  /** Waits for a running command to end, but does not wait for a pending response of the model. */
   async pause(): Promise<void> {
     const run = this.#run;
     if (run !== undefined) {
@@ -164,14 +164,14 @@ export class Conversation {
     );
   }
 
-  /** Kills a running command; returns when the run stands still. */
+  /** Kills a running command, and resolves when the run has ended. */
   async stop(reason: StopReason): Promise<void> {
     const run = this.#run;
     run?.abort.abort(reason);
     await run?.ended;
   }
 
-  /** No more runs start. */
+  /** Ends the run and prevents further runs. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.stop('shutdown');
@@ -189,7 +189,7 @@ export class Conversation {
     this.#meta = meta;
   }
 
-  /** Positions of the user's messages that no run has dealt with. */
+  /** Returns the positions of the messages of the user that no run has handled. */
   pendingMessages(): readonly number[] {
     const { entries, handledThrough } = this.log;
     const pending: number[] = [];
@@ -200,7 +200,7 @@ export class Conversation {
     return pending;
   }
 
-  /** The status in the log is `running` already. */
+  /** Starts a run whose status in the log is `running` already. */
   #start(): void {
     if (this.#closed) return;
     const abort = new AbortController();
@@ -214,7 +214,7 @@ export class Conversation {
         this.#host.onError('the end of a run could not be recorded', error);
       })
       .finally(() => {
-        // A message may have started the next run between this one's last word and now.
+        // A message may have started the next run after the last event of this one.
         if (this.#run === run) this.#run = undefined;
         this.#host.touch();
         resolve(undefined);
@@ -227,7 +227,7 @@ export class Conversation {
       for (let end: readonly AgentEvent[] = []; end.length === 0;) {
         await program.work(this.#viewFor(run));
         run.abort.signal.throwIfAborted();
-        // A message that has come in the meantime belongs to this run.
+        // A message that has arrived in the meantime belongs to this run.
         end = await this.log.append(() => (this.pendingMessages().length === 0 ? [{ event: statusUpdate('finished') }] : []));
       }
     } catch (error) {
@@ -282,7 +282,7 @@ export class Conversation {
       },
       pendingMessages: () => this.pendingMessages(),
       append: async (...drafts) => {
-        // An interrupt has the last word: nothing is recorded after it.
+        // No event follows an interrupt.
         await this.log.append(() => {
           signal.throwIfAborted();
           return drafts;
@@ -315,7 +315,7 @@ export class Conversation {
 const startsRun = (event: AgentEvent): boolean =>
   event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status' && event.value === 'running';
 
-/** What the events add up to. */
+/** State derived from the events. */
 class DerivedState {
   status: ExecutionStatus = 'idle';
   stats: Stats = { usage_to_metrics: {} };
@@ -360,13 +360,13 @@ function messageDrafts({ role, content }: NewMessage): Draft[] {
 
 const maxTitleLength = 50;
 
-/** The first words of the message that are no markup. */
+/** Returns the first line of the message that is not markup, truncated to the maximum length. */
 function titleOf({ llm_message }: MessageEvent): string | undefined {
   const lines = textOf(llm_message.content).split('\n');
   const text = lines.map((line) => line.replace(/^\s*(```.*|~~~.*|[#>*-]+(?=\s))/, '').trim()).find((line) => line !== '');
   if (text === undefined || text.length <= maxTitleLength) return text;
-  const cut = text.slice(0, maxTitleLength);
-  return `${cut.slice(0, Math.max(cut.lastIndexOf(' '), maxTitleLength / 2)).trimEnd()}…`;
+  const truncated = text.slice(0, maxTitleLength);
+  return `${truncated.slice(0, Math.max(truncated.lastIndexOf(' '), maxTitleLength / 2)).trimEnd()}…`;
 }
 
 const mask = (text: string, hidden: readonly string[]): string =>

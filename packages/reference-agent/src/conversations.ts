@@ -17,7 +17,7 @@ export interface ConversationsOptions {
   readonly commands: Commands;
   readonly maxConcurrentRuns: number;
   readonly touch: () => void;
-  /** Created, or found on the disk. */
+  /** Called for each conversation that was created or found on the disk. */
   readonly onOpen: (conversation: Conversation) => void;
   readonly onError: (message: string, error: unknown) => void;
 }
@@ -60,12 +60,12 @@ export class Conversations {
     return this.#all.get(id);
   }
 
-  /** Newest first. */
+  /** Returns the conversations, newest first. */
   list(): readonly Conversation[] {
     return [...this.#all.values()].sort((a, b) => (a.meta.createdAt < b.meta.createdAt ? 1 : -1));
   }
 
-  /** However often and however concurrently it is called with one id, there is one conversation with one first message. */
+  /** Creates the conversation of an id. Repeated and concurrent calls with one id create one conversation with one first message. */
   async create(meta: Meta, message: NewMessage | undefined): Promise<{ readonly conversation: Conversation; readonly created: boolean }> {
     const present = this.#all.get(meta.id) ?? (await this.#creating.get(meta.id));
     if (present !== undefined) return { conversation: present, created: false };
@@ -95,7 +95,7 @@ export class Conversations {
     if (!this.hasRoomForRun()) throw new HttpError(429, detail);
   }
 
-  /** Running ones become paused, their commands are killed. */
+  /** Pauses running conversations and kills their commands. */
   async close(): Promise<void> {
     await Promise.all([...this.#creating.values()].map((creating) => creating.catch(() => undefined)));
     await Promise.all([...this.#all.values()].map((conversation) => conversation.close()));
@@ -107,14 +107,14 @@ export class Conversations {
       this.#all.set(name, conversation);
       this.#options.onOpen(conversation);
     } catch (error) {
-      // The others must not suffer from it, and somebody may want to repair it.
-      this.#options.onError(`conversation ${name} can not be read and is left as it is`, error);
+      // The conversation remains on the disk for a repair, and the other conversations are not affected.
+      this.#options.onError(`conversation ${name} cannot be read and is ignored`, error);
     }
   }
 
   /**
-   * The request's settings before those of the environment. A key of the environment goes only to the endpoint of the environment:
-   * who creates a conversation must not have it sent elsewhere.
+   * Returns the settings of the request, completed by those of the environment. The API key of the environment is sent only to the endpoint
+   * of the environment, because a client that creates a conversation must not redirect this key.
    */
   #llmOf({ llm }: Meta): LlmSettings | undefined {
     const { env, secretBox } = this.#options;

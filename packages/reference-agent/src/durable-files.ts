@@ -2,10 +2,10 @@ import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { dirname, join } from 'node:path';
 
-/** What a crash has left half-made starts with this; nobody looks into it. */
+/** Prefix of incomplete files and folders that a crash may leave behind; no reader opens them. */
 export const unfinishedPrefix = '.unfinished-';
 
-/** Makes a rename or a new entry in the folder survive a power loss. */
+/** Syncs a folder, so that a rename or a new entry survives a power loss. */
 async function syncFolder(path: string): Promise<void> {
   const handle = await open(path, 'r');
   try {
@@ -25,7 +25,7 @@ async function writeSynced(path: string, data: string): Promise<void> {
   }
 }
 
-/** The file has the old content or the new, never something between. */
+/** Replaces a file atomically: the file has either the old or the new content. */
 export async function replaceFile(path: string, data: string): Promise<void> {
   const folder = dirname(path);
   const unfinished = join(folder, `${unfinishedPrefix}${randomUUID()}`);
@@ -39,7 +39,7 @@ export async function replaceFile(path: string, data: string): Promise<void> {
   await syncFolder(folder);
 }
 
-/** The folder is there with all its files, or not at all. Fails when it exists. */
+/** Creates a folder with all its files atomically. Fails when the folder exists. */
 export async function createFolder(path: string, files: Readonly<Record<string, string>>): Promise<void> {
   const parent = dirname(path);
   const unfinished = join(parent, `${unfinishedPrefix}${randomUUID()}`);
@@ -55,7 +55,7 @@ export async function createFolder(path: string, files: Readonly<Record<string, 
   await syncFolder(parent);
 }
 
-/** Gone at once; the files go afterwards. */
+/** Removes a folder atomically, and deletes the files afterwards. */
 export async function removeFolder(path: string): Promise<void> {
   const parent = dirname(path);
   const unfinished = join(parent, `${unfinishedPrefix}${randomUUID()}`);

@@ -2,7 +2,7 @@ import { open, readFile, truncate } from 'node:fs/promises';
 import { randomUUID } from 'node:crypto';
 import { eventTime, microsecondsOf, type AgentEvent, type EventBody } from './events.ts';
 
-/** What is kept in memory of an event; the rest is read from the file when somebody asks. */
+/** Metadata of an event in memory; the event itself is read from the file on request. */
 export interface LogEntry {
   readonly id: string;
   readonly kind: AgentEvent['kind'];
@@ -16,9 +16,9 @@ export interface LogEntry {
 
 export interface Draft {
   readonly event: EventBody;
-  /** Chosen by who needs to know it beforehand. */
+  /** Id that the caller has chosen. Absent: a random id. */
   readonly id?: string;
-  /** All of the user's messages at positions below this one have been dealt with. Stored with the event, never sent. */
+  /** Position below which all messages of the user are handled. The log stores the position and never sends it. */
   readonly handledThrough?: number;
 }
 
@@ -30,14 +30,14 @@ interface Line {
 
 type Listener = (events: readonly AgentEvent[]) => void;
 
-/** The first content of a log that does not exist yet. */
+/** Returns the initial content of a new log. */
 export function initialLog(drafts: readonly Draft[]): string {
   return render(drafts, { lastMicroseconds: 0, lastId: undefined }).text;
 }
 
 /**
- * The events of a conversation, and the only record of its state: a file of JSON lines to which is appended, each append flushed to
- * the disk before anybody hears of it. A last line that a crash has cut off is dropped when the log is opened.
+ * The events of a conversation, and the only record of its state: an append-only file of JSON lines. Each append reaches the disk before
+ * any listener receives the events. Opening the log drops a last line that a crash has truncated.
  */
 export class EventLog {
   readonly #path: string;
@@ -54,7 +54,10 @@ export class EventLog {
     this.#path = path;
   }
 
-  /** `apply` is called for every event, those of the file first, before listeners and before the next append decides. */
+  /**
+   * Opens the log. The log calls `apply` for every event, first for those of the file, before it calls listeners and before the next append
+   * decides.
+   */
   static async open(path: string, apply: (event: AgentEvent) => void): Promise<EventLog> {
     const log = new EventLog(path);
     log.#apply = apply;
@@ -73,7 +76,7 @@ export class EventLog {
     return this.#entries;
   }
 
-  /** All of the user's messages at positions below this one have been dealt with. */
+  /** Position below which all messages of the user are handled. */
   get handledThrough(): number {
     return this.#handledThrough;
   }
@@ -87,8 +90,8 @@ export class EventLog {
   }
 
   /**
-   * Appends what `decide` says, all or nothing. It is asked when all earlier appends are done, so it can rely on the state that
-   * it sees. Throws when the file can't be written, and then nothing has happened.
+   * Appends all drafts of `decide`, or none. The log calls `decide` when all earlier appends are complete, so `decide` can rely on the
+   * current state. Throws when the file cannot be written; the log then remains unchanged.
    */
   append(decide: () => readonly Draft[]): Promise<readonly AgentEvent[]> {
     const result = this.#tail.then(() => this.#write(decide()));
@@ -96,7 +99,7 @@ export class EventLog {
     return result;
   }
 
-  /** Everything asked for so far is on the disk. */
+  /** Resolves when all requested appends have reached the disk. */
   async settled(): Promise<void> {
     await this.#tail;
   }
@@ -116,7 +119,7 @@ export class EventLog {
     }
   }
 
-  /** Called in order with what has been stored. Returns the remover. */
+  /** Calls the listener with stored events, in order. Returns a function that removes the listener. */
   subscribe(listener: Listener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -130,7 +133,7 @@ export class EventLog {
       await handle.write(text, this.#sizeBytes, 'utf8');
       await handle.datasync();
     } catch (error) {
-      // The next append writes over what is left, but a restart must not find it.
+      // The next append would overwrite the incomplete lines, but a restart must not read them.
       await handle.truncate(this.#sizeBytes).catch(() => undefined);
       throw error;
     } finally {
@@ -162,7 +165,7 @@ export class EventLog {
   }
 }
 
-/** Times go up even where the clock stands still or was set back, so that sorting by time is sorting by order. */
+/** Renders drafts as lines. Times increase even when the clock stops or is set back, so that sorting by time gives the order of the log. */
 function render(drafts: readonly Draft[], after: { readonly lastMicroseconds: number; readonly lastId: string | undefined }) {
   let { lastMicroseconds, lastId } = after;
   const lines = drafts.map(({ event, id = randomUUID(), handledThrough }): Line => {

@@ -1,14 +1,14 @@
 export interface Post {
-  /** Resolves when it was taken. */
+  /** Resolves when the receiver has accepted the body. */
   send(body: string): Promise<void>;
-  /** Aborted: nothing more is sent, nothing more waited for. */
+  /** When aborted, the sender sends nothing more and waits for nothing. */
   readonly closing: AbortSignal;
 }
 
 export interface EventPostOptions {
   readonly bufferSize: number;
   readonly flushDelayMs: number;
-  /** After the first attempt. What was not taken then goes with the next flush. */
+  /** Number of retries after the first attempt. Events that the receiver has not accepted by then remain for the next flush. */
   readonly retries: number;
   readonly retryDelayMs: number;
   readonly maxQueuedEvents: number;
@@ -16,13 +16,13 @@ export interface EventPostOptions {
   readonly maxBatchBytes: number;
   readonly post: Post;
   readonly log: (message: string, error?: unknown) => void;
-  /** Each event is sent by itself, in no list. */
+  /** Sends each event as an object instead of a list. */
   readonly bare?: boolean;
 }
 
 /**
- * Events on their way to one receiver, in order, one request at a time: when enough of them wait, or the first one has waited for
- * long enough. What a receiver does not take is kept within bounds; the oldest go first.
+ * Queue of events for one receiver, sent in order with one request at a time: when `bufferSize` events wait, or the first event has waited
+ * for `flushDelayMs`. Events that the receiver does not accept remain within the limits of the queue, which drops the oldest first.
  */
 export class EventPost {
   readonly #options: EventPostOptions;
@@ -37,24 +37,24 @@ export class EventPost {
     this.#options = options;
   }
 
-  /** One event as JSON. */
+  /** Adds one event as JSON. */
   add(event: string): void {
     if (this.#ended) return;
     this.#queue.push(event);
     this.#bytes += event.length;
     this.#trim();
-    // While a receiver does not take anything, only the timer tries.
+    // While the receiver fails, only the timer starts a retry.
     if (this.#queue.length >= this.#options.bufferSize && !this.#failing) this.#flush();
     else this.#arm();
   }
 
-  /** No more events come. What waits goes out, or not: nobody waits for it. */
+  /** Accepts no further events and sends the waiting ones without waiting for the result. */
   end(): void {
     this.#ended = true;
     this.#flush();
   }
 
-  /** The same; resolves when it is decided. */
+  /** Ends the queue, and resolves when the waiting events were sent or have failed. */
   async close(): Promise<void> {
     this.end();
     while (this.#posting !== undefined) await this.#posting;
@@ -79,7 +79,7 @@ export class EventPost {
     });
   }
 
-  /** What waits now, and while so much waits that it would be sent at once. */
+  /** Sends the events that wait now, and continues while a full buffer waits. */
   async #work(): Promise<void> {
     let left = this.#queue.length;
     do {
@@ -95,10 +95,10 @@ export class EventPost {
     } while (left > 0);
   }
 
-  #take(most: number): readonly string[] {
+  #take(maxEvents: number): readonly string[] {
     let bytes = 0;
     let count = 0;
-    for (const event of this.#queue.slice(0, most)) {
+    for (const event of this.#queue.slice(0, maxEvents)) {
       bytes += event.length;
       if (count > 0 && bytes > this.#options.maxBatchBytes) break;
       count++;
@@ -116,8 +116,8 @@ export class EventPost {
         await post.send(body);
         return true;
       } catch (error) {
-        if (!this.#failing && attempt === 0) log('a webhook was not taken', error);
-        // Nobody waits for the retries of one that ends.
+        if (!this.#failing && attempt === 0) log('a webhook receiver did not accept events', error);
+        // No caller waits for the retries of an ended queue.
         if (attempt >= retries || this.#ended || post.closing.aborted) return false;
         await paused(retryDelayMs, post.closing);
       }

@@ -5,7 +5,7 @@ import type { AgentEvent } from './events.ts';
 
 type Filter = z.output<typeof eventFilter>;
 
-/** Times are compared as texts: both sides have no zone, and a client's `Z` or offset-less form sorts the same. */
+/** Filters events. Times are compared as texts: neither side has a time zone, and a `Z` or its absence sorts alike. */
 export function matchingEntries(log: EventLog, filter: Filter): readonly LogEntry[] {
   const kind = filter.kind?.split('.').at(-1);
   const from = filter.timestamp__gte?.replace(/Z$/, '').replace(' ', 'T');
@@ -19,7 +19,7 @@ export function matchingEntries(log: EventLog, filter: Filter): readonly LogEntr
   );
 }
 
-/** `page_id` is the first event of the page; one that is not known begins at the beginning. */
+/** Returns a page of events. `page_id` is the first event of the page; an unknown id selects the first page. */
 export async function searchEvents(
   log: EventLog,
   search: EventSearch,

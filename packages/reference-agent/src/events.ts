@@ -6,7 +6,7 @@ export interface TerminalAction {
   readonly kind: 'TerminalAction';
   readonly command: string;
   readonly is_input: false;
-  /** Seconds. */
+  /** Timeout in seconds. */
   readonly timeout: number;
   readonly reset: false;
 }
@@ -17,7 +17,7 @@ export interface TerminalObservation {
   readonly content: readonly Content[];
   readonly exit_code: number;
   readonly is_error: boolean;
-  /** Whether the time was up. */
+  /** True when the command exceeded its timeout. */
   readonly timeout: boolean;
   readonly metadata: { readonly exit_code: number; readonly working_dir: string };
 }
@@ -35,7 +35,7 @@ export interface Classification {
   readonly user_action: 'none' | 'retry' | 'settings';
 }
 
-/** Running totals over the whole conversation. */
+/** Running totals of the whole conversation. */
 export interface Stats {
   readonly usage_to_metrics: Readonly<
     Record<
@@ -59,7 +59,7 @@ export interface ActionEvent extends ToolCall {
   readonly kind: 'ActionEvent';
   readonly source: 'agent';
   readonly thought: readonly Content[];
-  /** Null for a call that could not be understood; an AgentErrorEvent follows. */
+  /** Null for a call with invalid arguments; an AgentErrorEvent follows. */
   readonly action: TerminalAction | { readonly kind: 'FinishAction'; readonly message: string } | null;
   readonly tool_call: { readonly id: string; readonly name: string; readonly arguments: string; readonly origin: 'completion' };
   readonly llm_response_id: string;
@@ -85,7 +85,7 @@ export type StateUpdateEvent = { readonly kind: 'ConversationStateUpdateEvent'; 
   | { readonly key: 'execution_status'; readonly value: ExecutionStatus }
   | { readonly key: 'last_user_message_id'; readonly value: string }
   | { readonly key: 'stats'; readonly value: Stats }
-  /** Only ever sent, never stored. */
+  /** Sent to clients and never stored. */
   | { readonly key: 'full_state'; readonly value: object }
 );
 
@@ -97,7 +97,7 @@ export interface ConversationErrorEvent {
   readonly classification: Classification;
 }
 
-/** An event as a program makes it; the log gives it its id and time. */
+/** An event as a program creates it; the log adds the id and the time. */
 export type EventBody =
   | MessageEvent
   | ActionEvent
@@ -109,7 +109,7 @@ export type EventBody =
 
 export interface EventHead {
   readonly id: string;
-  /** Without zone, microseconds, UTC; never the same twice in one conversation. */
+  /** UTC time without zone, with microseconds, unique within a conversation. */
   readonly timestamp: string;
   readonly parent_id?: string;
 }
@@ -135,13 +135,13 @@ export const agentMessage = (text: string): EventBody => ({
   activated_skills: [],
 });
 
-/** The protocol's time: no zone, six decimals. */
+/** Formats a time of the protocol: without zone, with six decimals. */
 export function eventTime(microseconds: number): string {
   const milliseconds = Math.floor(microseconds / 1000);
   const rest = String(microseconds % 1000).padStart(3, '0');
   return `${new Date(milliseconds).toISOString().slice(0, -1)}${rest}`;
 }
 
-/** The inverse of `eventTime`; NaN for what is none. */
+/** Parses the result of `eventTime`; NaN for any other text. */
 export const microsecondsOf = (timestamp: string): number =>
   Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23, 26).padEnd(3, '0'));

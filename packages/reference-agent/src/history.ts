@@ -3,17 +3,17 @@ import { textOf, type ActionEvent, type AgentEvent } from './events.ts';
 
 type ToolMessage = Extract<ChatCompletionMessageParam, { role: 'tool' }>;
 
-/** Characters of old tool results that may go to the model; beyond it the oldest are left out. */
+/** Maximum characters of tool results that are sent to the model; the oldest results are omitted first. */
 const maxToolCharacters = 400_000;
 
 /**
- * The events as a model wants to see them. A provider refuses a call without its result and anything between the two, so a message
- * that came while a command ran stands after its result, and a call without result is left out.
+ * Converts events into the messages of a model. A provider rejects a call without a result, and any message between a call and its result.
+ * A message that arrived while a command ran therefore follows the result, and a call without a result is omitted.
  */
 export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageParam[] {
   const messages: ChatCompletionMessageParam[] = [];
   let open: { readonly action: ActionEvent; readonly waiting: ChatCompletionMessageParam[] } | undefined;
-  const answer = (toolCallId: string, content: string) => {
+  const addResult = (toolCallId: string, content: string) => {
     if (open?.action.tool_call_id !== toolCallId) return;
     messages.push(callOf(open.action), { role: 'tool', tool_call_id: toolCallId, content }, ...open.waiting);
     open = undefined;
@@ -26,13 +26,13 @@ export function historyOf(events: readonly AgentEvent[]): ChatCompletionMessageP
       messages.push(...(open?.waiting ?? []));
       open = { action: event, waiting: [] };
     } else if (event.kind === 'ObservationEvent') {
-      answer(event.tool_call_id, resultOf(event.observation));
+      addResult(event.tool_call_id, resultOf(event.observation));
     } else if (event.kind === 'AgentErrorEvent') {
-      answer(event.tool_call_id, event.error);
+      addResult(event.tool_call_id, event.error);
     }
   }
   messages.push(...(open?.waiting ?? []));
-  return forgetOldResults(messages);
+  return omitOldResults(messages);
 }
 
 function callOf(action: ActionEvent): ChatCompletionMessageParam {
@@ -50,14 +50,14 @@ function resultOf(observation: Extract<AgentEvent, { kind: 'ObservationEvent' }>
   return `${text}\n[${observation.timeout ? 'timed out, ' : ''}exit code ${observation.exit_code}]`;
 }
 
-function forgetOldResults(messages: readonly ChatCompletionMessageParam[]): ChatCompletionMessageParam[] {
+function omitOldResults(messages: readonly ChatCompletionMessageParam[]): ChatCompletionMessageParam[] {
   let room = maxToolCharacters;
   return messages
     .toReversed()
     .map((message) => {
       if (message.role !== 'tool' || typeof message.content !== 'string') return message;
       room -= message.content.length;
-      return room >= 0 ? message : ({ ...message, content: '[old output left out]' } satisfies ToolMessage);
+      return room >= 0 ? message : ({ ...message, content: '[old output omitted]' } satisfies ToolMessage);
     })
     .toReversed();
 }

@@ -1,4 +1,4 @@
-/** An answer that is not a success. `detail` is shown as it is. */
+/** A response other than success. Clients receive `detail` unchanged. */
 export class HttpError extends Error {
   override readonly name = 'HttpError';
   readonly status: number;

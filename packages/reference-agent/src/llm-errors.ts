@@ -29,11 +29,11 @@ const byStatus: Readonly<Record<number, Failure>> = {
 
 const unavailable: Failure = {
   code: 'LLMServiceUnavailableError',
-  detail: 'The model can not be reached.',
+  detail: 'The model cannot be reached.',
   classification: transient,
 };
 
-/** Anything that a call to the model has thrown. The provider's own words are passed on only where it complains about the request. */
+/** Converts an error of a call to the model. The message of the provider is included only when the provider rejects the request itself. */
 export function llmFailureOf(error: unknown): RunFailure {
   const { code, detail, classification } = failureOf(error);
   return new RunFailure(code, detail, { classification, cause: error });
@@ -42,6 +42,6 @@ export function llmFailureOf(error: unknown): RunFailure {
 function failureOf(error: unknown): Failure {
   const status = error instanceof Error && 'status' in error && typeof error.status === 'number' ? error.status : undefined;
   if (status === undefined || status >= 500) return unavailable;
-  const said = error instanceof Error ? error.message.slice(0, 500) : '';
-  return byStatus[status] ?? { code: 'LLMBadRequestError', detail: `The model refused the request: ${said}`, classification: settings };
+  const reason = error instanceof Error ? error.message.slice(0, 500) : '';
+  return byStatus[status] ?? { code: 'LLMBadRequestError', detail: `The model rejected the request: ${reason}`, classification: settings };
 }

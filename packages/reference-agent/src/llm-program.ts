@@ -22,8 +22,8 @@ const requestTimeoutMs = 300_000;
 const defaultTimeoutSeconds = 120;
 const maxTimeoutSeconds = 1800;
 const maxSkillCharacters = 32_768;
-/** As often as this the same command in a row is a loop. */
-const stuckAfter = 4;
+/** Maximum consecutive repetitions of the same command before the run counts as stuck. */
+const maxRepetitions = 4;
 
 const prompt = (workingDir: string) =>
   `You are a software agent. You work in ${workingDir} by running shell commands with the terminal tool. Each command runs in a fresh \
@@ -62,7 +62,10 @@ const terminalArguments = z.object({
 });
 const finishArguments = z.object({ message: z.string() });
 
-/** Works on the task with a model behind an OpenAI-compatible chat completions API: one tool call at a time, until it says it is done. */
+/**
+ * Works on the task with a model behind an OpenAI-compatible chat completions API, with one tool call at a time, until the model calls
+ * finish or answers without a call.
+ */
 export class LlmProgram implements Program {
   readonly #settings: LlmSettings;
 
@@ -72,7 +75,7 @@ export class LlmProgram implements Program {
 
   async work(run: Run): Promise<void> {
     if (run.pendingMessages().length === 0) return;
-    // Only here: it costs 25 ms and 5 MB that an agent without a model does not need.
+    // The import is dynamic because it costs 25 ms and 5 MB, and only agents with a model need the client.
     const { default: Client } = await import('openai');
     const { baseUrl, apiKey, retries } = this.#settings;
     const client = new Client({ baseURL: baseUrl ?? null, apiKey: apiKey ?? 'none', maxRetries: retries, timeout: requestTimeoutMs });
@@ -80,14 +83,14 @@ export class LlmProgram implements Program {
     for (let iteration = 0; iteration < run.maxIterations; iteration += 1) {
       run.checkpoint();
       if (await this.#step(run, client, commands)) return;
-      if (commands.length >= stuckAfter && new Set(commands.slice(-stuckAfter)).size === 1) throw stuck();
+      if (commands.length >= maxRepetitions && new Set(commands.slice(-maxRepetitions)).size === 1) throw stuck();
     }
     throw new RunFailure('MaxIterationsReached', `The agent has reached the limit of ${run.maxIterations} steps without finishing.`, {
       classification: { kind: 'agent_action', retryable: true, user_action: 'none' },
     });
   }
 
-  /** One answer of the model and what it asks for. True when the work is done. */
+  /** Requests one response of the model and executes its tool call. Returns true when the work is done. */
   async #step(run: Run, client: OpenAI, commands: string[]): Promise<boolean> {
     const seen = run.log.entries.length;
     const { completion, stats } = await this.#ask(run, client);
@@ -95,10 +98,13 @@ export class LlmProgram implements Program {
     const text = message?.content ?? '';
     const [call] = message?.tool_calls ?? [];
     if (call === undefined) {
-      await run.append({ event: agentMessage(text === '' ? '(The model gave an empty answer.)' : text), handledThrough: seen }, stats);
+      await run.append(
+        { event: agentMessage(text === '' ? '(The model returned an empty response.)' : text), handledThrough: seen },
+        stats,
+      );
       return true;
     }
-    // Further calls of the same answer are not done and not recorded; the model asks for them again when it still wants them.
+    // Further calls of the same response are neither executed nor recorded; the model repeats a call that it still needs.
     return this.#act(run, { call, thought: text, responseId: completion.id, seen, stats }, commands);
   }
 
@@ -185,7 +191,7 @@ export class LlmProgram implements Program {
 }
 
 const stuck = () =>
-  new RunFailure('Stuck', `The agent has done the same ${stuckAfter} times in a row.`, {
+  new RunFailure('Stuck', `The agent has repeated the same command ${maxRepetitions} times in a row.`, {
     classification: { kind: 'agent_action', retryable: false, user_action: 'none' },
     status: 'stuck',
   });
@@ -208,7 +214,7 @@ function statsUpdate(stats: Stats, { usage }: ChatCompletion): EventBody {
     value: {
       usage_to_metrics: {
         default: {
-          // What a token costs is not known here.
+          // The price of a token is unknown here.
           accumulated_cost: 0,
           accumulated_token_usage: {
             prompt_tokens: (before?.prompt_tokens ?? 0) + (usage?.prompt_tokens ?? 0),

@@ -1,7 +1,7 @@
 import { ReferenceServer } from './server.ts';
 import { loadSettings, SettingsError } from './settings.ts';
 
-/** A pod is killed some time after SIGTERM; what is not stored by then won't be. */
+/** Maximum duration of a stop. A pod is killed some time after SIGTERM, and state that is not stored by then is lost. */
 const stopDeadlineMs = 1800;
 
 const log = (message: string, error?: unknown): void => {
@@ -31,7 +31,7 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  // A wrong setting needs no stack.
+  // The message of an invalid setting needs no stack.
   log('the reference agent did not start', error instanceof SettingsError ? error.message : error);
   process.exitCode = 2;
 }

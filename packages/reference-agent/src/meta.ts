@@ -1,8 +1,8 @@
 import * as z from 'zod/mini';
 
-/** What a conversation was created with, as it is stored. Sealed texts can be read with the server's secret key only. */
+/** Stored settings of a conversation. Sealed texts can only be read with the secret key of the server. */
 export const metaSchema = z.object({
-  /** 32 hex digits. */
+  /** UUID as 32 hex digits. */
   id: z.string(),
   createdAt: z.string(),
   workingDir: z.string(),

@@ -1,45 +1,38 @@
 import { spawn, type ChildProcess } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 
-/** Reads process groups that come (+) and go (-); when its input ends, because the server is no more, it kills those that are left. */
-const script = `
-groups=
-while read -r sign group; do
-  case $sign in
-    +) groups="$groups $group" ;;
-    -) rest=; for each in $groups; do [ "$each" = "$group" ] || rest="$rest $each"; done; groups=$rest ;;
-  esac
-done
-for each in $groups; do kill -9 "-$each"; done 2>/dev/null`;
+/** Kills the registered process groups when its input ends. */
+const program = readFileSync(new URL('./process-guard.sh', import.meta.url), 'utf8');
 
 /**
- * Commands end with the server, even when it is killed without a chance to do anything about it: a small shell holds the other end
- * of a pipe and does it then. Started with the first command.
+ * Kills the process groups of commands when the server ends, even by SIGKILL: a small shell reads from a pipe, and kills the remaining
+ * groups at the end of its input. The shell starts with the first command.
  */
 export class ProcessGuard {
   #shell: ChildProcess | undefined;
 
   add(processGroup: number): void {
-    this.#tell(`+ ${processGroup}\n`);
+    this.#send(`+ ${processGroup}\n`);
   }
 
   remove(processGroup: number): void {
-    this.#tell(`- ${processGroup}\n`);
+    this.#send(`- ${processGroup}\n`);
   }
 
-  /** Kills what is still registered. */
+  /** Kills the registered process groups. */
   close(): void {
     this.#shell?.stdin?.end();
     this.#shell = undefined;
   }
 
-  #tell(line: string): void {
+  #send(line: string): void {
     this.#shell ??= this.#start();
     this.#shell.stdin?.write(line);
   }
 
   #start(): ChildProcess {
     // In a session of its own: a signal for the server's process group must not take the guard along.
-    const shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'], env: {} });
+    const shell = spawn('/bin/sh', ['-c', program], { detached: true, stdio: ['pipe', 'ignore', 'ignore'], env: {} });
     const forget = () => {
       if (this.#shell === shell) this.#shell = undefined;
     };

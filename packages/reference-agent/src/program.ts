@@ -8,7 +8,7 @@ export interface CommandRequest {
   readonly timeoutSeconds: number;
 }
 
-/** What a program sees of the conversation that it works for. */
+/** View of a conversation for the program that works on it. */
 export interface Run {
   readonly workingDir: string;
   readonly maxIterations: number;
@@ -16,27 +16,27 @@ export interface Run {
   readonly loadProjectSkills: boolean;
   readonly log: EventLog;
   readonly stats: Stats;
-  /** Aborted when the run has to end at once; what it throws then is to be passed on. */
+  /** Aborted when the run has to end immediately; the program passes on the reason that the signal throws. */
   readonly signal: AbortSignal;
-  /** To be called between two steps: throws when somebody has asked for a pause. */
+  /** Throws when a client has requested a pause. The program calls `checkpoint` between two steps. */
   checkpoint(): void;
-  /** Positions in the log of the user's messages that nobody has dealt with, oldest first. */
+  /** Returns the positions in the log of the messages of the user that are not handled, oldest first. */
   pendingMessages(): readonly number[];
   append(...drafts: readonly Draft[]): Promise<void>;
-  /** Standard output and error together, bounded, secrets masked. */
+  /** Runs a command. Standard output and error are merged and bounded, and secrets are masked. */
   execute(request: CommandRequest): Promise<CommandResult>;
 }
 
 /**
- * What makes an agent act. It keeps nothing but what is in the log, so that it can go on in another process: it writes an
- * ActionEvent before it acts and an observation afterwards, and never repeats an action that is in the log.
+ * The logic of an agent. A program keeps all state in the log, so that another process can continue the run: the program writes an
+ * ActionEvent before an action and an observation afterwards, and never repeats an action of the log.
  */
 export interface Program {
-  /** Deals with the pending messages. Throws `RunFailure` when it can't. */
+  /** Handles the pending messages. Throws `RunFailure` when this fails. */
   work(run: Run): Promise<void>;
 }
 
-/** Ends a run with status `error` and a ConversationErrorEvent, or `stuck` and none. */
+/** Ends a run with the status `error` and a ConversationErrorEvent, or with `stuck` and no event. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
   readonly code: string;
@@ -55,7 +55,7 @@ export class RunFailure extends Error {
   }
 }
 
-/** Thrown by `checkpoint`. */
+/** Thrown by `checkpoint` to end a run with the status `paused`. */
 export class PauseRequested extends Error {
   override readonly name = 'PauseRequested';
 }

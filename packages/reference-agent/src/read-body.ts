@@ -3,7 +3,7 @@ import { HttpError } from './http-error.ts';
 
 const maxBodyBytes = 8 * 1024 * 1024;
 
-/** All of a body; empty when there is none. */
+/** Reads a whole body; empty when there is none. */
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;

@@ -3,18 +3,18 @@ import type { IncomingMessage } from 'node:http';
 export interface Call {
   readonly request: IncomingMessage;
   readonly url: URL;
-  /** What stands in the path at `:id`, decoded. */
+  /** Decoded path parameters by name. */
   readonly params: Readonly<Record<string, string>>;
-  /** The JSON body; undefined when there is none. */
+  /** Returns the JSON body; undefined when there is none. */
   body(): Promise<unknown>;
 }
 
-export interface Answer {
+export interface RouteResponse {
   readonly status?: number;
   readonly body: unknown;
 }
 
-export type Handler = (call: Call) => Answer | Promise<Answer>;
+export type Handler = (call: Call) => RouteResponse | Promise<RouteResponse>;
 
 interface Route {
   readonly method: string;
@@ -22,7 +22,7 @@ interface Route {
   readonly handler: Handler;
 }
 
-/** A method and a path with `:parameters`, as in `GET /api/conversations/:id`. */
+/** Routes by method and path with `:parameters`, as in `GET /api/conversations/:id`. */
 export class Router {
   readonly #routes: Route[] = [];
 
@@ -31,7 +31,7 @@ export class Router {
     this.#routes.push({ method, segments: segmentsOf(path), handler });
   }
 
-  /** Routes are tried in the order in which they came. `other-method`: the path is known. */
+  /** Finds a route in the order of registration. `other-method` means that the path exists with another method. */
   find(method: string, path: string): { readonly handler: Handler; readonly params: Record<string, string> } | 'other-method' | undefined {
     const segments = segmentsOf(path);
     let known = false;

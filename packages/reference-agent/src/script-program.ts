@@ -6,24 +6,24 @@ import { terminalAction, terminalObservation } from './tool-events.ts';
 
 const blockTimeoutSeconds = 600;
 
-/** Exit codes by block; undefined: begun, and cut off by a restart or an interrupt. */
+/** Exit codes by block. Undefined: a restart or an interrupt has ended the block. */
 type Outcomes = Map<number, number | undefined>;
 
 /**
- * What the agent does without a model: it says so, and runs the shell code blocks of each message one after another, each in a
- * shell of its own. It stops at the first block that fails, because later ones usually build on it, and says which were not run.
- * A block that was cut off is never run again; the ones after it are.
+ * Program of an agent without a model: announces this, and runs the shell code blocks of each message in order, each in a shell of its own.
+ * The program stops at the first block that fails, because later blocks usually depend on it, and lists the blocks that were not run. An
+ * interrupted block is never run again; the blocks after it are run.
  */
 export const scriptProgram: Program = {
   work: async (run) => {
     for (let [position] = run.pendingMessages(); position !== undefined; [position] = run.pendingMessages()) {
       run.checkpoint();
-      await answer(run, position);
+      await handleMessage(run, position);
     }
   },
 };
 
-async function answer(run: Run, position: number): Promise<void> {
+async function handleMessage(run: Run, position: number): Promise<void> {
   const [message] = await run.log.read(run.log.entries.slice(position, position + 1));
   const text = message?.kind === 'MessageEvent' ? textOf(message.llm_message.content) : '';
   const blocks = shellBlocksOf(text);
@@ -69,7 +69,7 @@ async function runBlock(
   return result.exitCode;
 }
 
-/** What the log says about the blocks of a message, from this process or an earlier one. */
+/** Returns the outcomes of the blocks of a message from the log, whichever process has run them. */
 async function outcomesOf(run: Run, messageId: string): Promise<Outcomes> {
   const prefix = callIdOf(messageId, 0).slice(0, -1);
   const outcomes: Outcomes = new Map();

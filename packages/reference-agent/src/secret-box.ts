@@ -3,7 +3,7 @@ import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:cr
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** Encrypts what must not stand on the disk in clear (AES-256-GCM). */
+/** Encrypts texts that must not be stored in clear (AES-256-GCM). */
 export class SecretBox {
   readonly #key: Buffer;
 
@@ -17,7 +17,7 @@ export class SecretBox {
     return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64');
   }
 
-  /** Undefined when it was sealed with another key. */
+  /** Decrypts a text; undefined when the text was sealed with another key. */
   open(sealed: string): string | undefined {
     const bytes = Buffer.from(sealed, 'base64');
     try {

@@ -9,7 +9,7 @@ import { conversationRoutes, type Ready } from './conversation-routes.ts';
 import { Conversations } from './conversations.ts';
 import { HttpError } from './http-error.ts';
 import { readBody } from './read-body.ts';
-import { Router, type Answer } from './router.ts';
+import { Router, type RouteResponse } from './router.ts';
 import { SecretBox } from './secret-box.ts';
 import { commandEnvironment, type Settings } from './settings.ts';
 import { projectHooks, projectSkills } from './skills.ts';
@@ -17,7 +17,7 @@ import { Sockets } from './sockets.ts';
 import { upload } from './upload.ts';
 import { Webhooks, type WebhookSettings } from './webhooks.ts';
 
-/** The protocol's version that this server speaks a subset of. */
+/** Version of the protocol of which this server implements a subset. */
 const version = '1.58.0';
 const maxCommandOutputBytes = 8 * 1024 * 1024;
 
@@ -27,7 +27,7 @@ interface ReadyState extends Ready {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** What the server knows once it has its keys. */
+/** Settings that the server has once it has received its keys. */
 interface Keys {
   readonly sessionKeys: readonly string[];
   readonly secretKey: string;
@@ -63,7 +63,7 @@ export class ReferenceServer {
   constructor({ settings, log }: { readonly settings: Settings; readonly log: (message: string, error?: unknown) => void }) {
     this.#settings = settings;
     this.#log = log;
-    // An import of node:http also loads what browsers have for HTTP: 15 MB and 20 ms.
+    // An import of node:http would also load the HTTP client of browsers (fetch): 15 MB and 20 ms.
     this.#server = process.getBuiltinModule('node:http').createServer((request, response) => void this.#serve(request, response));
     this.#sockets = new Sockets({
       accepts: (key) => this.#accepts(key),
@@ -74,7 +74,7 @@ export class ReferenceServer {
     this.#addRoutes();
   }
 
-  /** Resolves when it accepts connections. */
+  /** Resolves when the server accepts connections. */
   async start(): Promise<AddressInfo> {
     const { deferredInit, sessionKeys, secretKey, conversationsPath, env, host, port } = this.#settings;
     if (!deferredInit) {
@@ -89,7 +89,7 @@ export class ReferenceServer {
     return address;
   }
 
-  /** Running conversations become paused, commands are killed, connections closed. */
+  /** Pauses running conversations, kills commands and closes connections. */
   async stop(): Promise<void> {
     this.#server.close();
     await this.#initialising?.catch(() => undefined);
@@ -129,16 +129,16 @@ export class ReferenceServer {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     try {
-      send(response, await this.#answer(request));
+      send(response, await this.#respond(request));
     } catch (error) {
-      send(response, this.#answerOf(error));
+      send(response, this.#errorResponse(error));
     }
   }
 
-  async #answer(request: IncomingMessage): Promise<Answer> {
+  async #respond(request: IncomingMessage): Promise<RouteResponse> {
     const url = new URL(request.url ?? '/', 'http://agent');
     const path = url.pathname;
-    // It has a key of its own. Without deferred init it is not known at all.
+    // `/api/init` has a key of its own, and exists only with deferred init.
     if (path.startsWith('/api/') && path !== '/api/init') {
       this.#assertReady();
       if (!this.#accepts(request.headers['x-session-api-key'])) throw new HttpError(401, 'Unauthorized');
@@ -149,12 +149,12 @@ export class ReferenceServer {
     return found.handler({ request, url, params: found.params, body: () => readJson(request) });
   }
 
-  #answerOf(error: unknown): Answer {
+  #errorResponse(error: unknown): RouteResponse {
     if (error instanceof HttpError && error.status < 500) return { status: error.status, body: { detail: error.detail } };
     const status = error instanceof HttpError ? error.status : 500;
     if (!(error instanceof HttpError)) this.#log('a request failed', error);
-    const said = error instanceof Error ? error.message : String(error);
-    const exception = error instanceof HttpError ? `${status}: ${said}` : said;
+    const reason = error instanceof Error ? error.message : String(error);
+    const exception = error instanceof HttpError ? `${status}: ${reason}` : reason;
     return { status, body: { detail: 'Internal Server Error', exception, error_id: randomUUID().replaceAll('-', '') } };
   }
 
@@ -169,7 +169,7 @@ export class ReferenceServer {
     return this.#ready !== undefined && acceptsKey(this.#ready.sessionKeys, Array.isArray(key) ? key[0] : key);
   }
 
-  async #initialise(key: string | string[] | undefined, body: unknown): Promise<Answer> {
+  async #initialise(key: string | string[] | undefined, body: unknown): Promise<RouteResponse> {
     if (!acceptsKey([this.#settings.secretKey ?? ''], Array.isArray(key) ? key[0] : key)) throw new HttpError(401, 'Unauthorized');
     const init = parse(initBody, body, 'body');
     await this.#initialising?.catch(() => undefined);
@@ -201,7 +201,7 @@ export class ReferenceServer {
     this.#ready = { conversations, secretBox, webhooks, sessionKeys, env };
   }
 
-  async #executeCommand(body: unknown): Promise<Answer> {
+  async #executeCommand(body: unknown): Promise<RouteResponse> {
     const { command, cwd, timeout } = parse(commandBody, body, 'body');
     const { env } = this.#assertReady();
     this.#touch();
@@ -245,10 +245,10 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-function send(response: ServerResponse, { status = 200, body }: Answer): void {
+function send(response: ServerResponse, { status = 200, body }: RouteResponse): void {
   if (response.destroyed) return;
   const text = JSON.stringify(body);
-  // A body that was not read to its end would be taken for the next request.
+  // The connection is closed, because the parser would read the rest of an unread body as the next request.
   const closing = !response.req.complete ? { connection: 'close' } : {};
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...closing });
   response.end(text);

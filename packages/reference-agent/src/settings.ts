@@ -3,18 +3,18 @@ import { parseArgs } from 'node:util';
 export interface Settings {
   readonly host: string;
   readonly port: number;
-  /** Wait for the keys to come by `POST /api/init`. */
+  /** Waits for keys from `POST /api/init`. */
   readonly deferredInit: boolean;
   readonly sessionKeys: readonly string[];
-  /** The bootstrap key in deferred mode; else what secrets on the disk are encrypted with. */
+  /** Bootstrap key in deferred mode, otherwise the key that encrypts secrets on the disk. */
   readonly secretKey: string | undefined;
   readonly conversationsPath: string;
   readonly maxConcurrentRuns: number;
-  /** The environment that commands and the choice of a model are made from. */
+  /** Environment for commands and for the default settings of the model. */
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A setting that can't be used; the message says which and why. */
+/** A setting is invalid; the message names the setting and the reason. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
 }
@@ -28,7 +28,7 @@ export function loadSettings(args: readonly string[], env: NodeJS.ProcessEnv): S
     )
     .map(([, value]) => value ?? '');
   if (deferredInit && (env['OH_SECRET_KEY'] ?? '') === '') {
-    throw new SettingsError('OH_SECRET_KEY is needed with OH_DEFERRED_INIT: it is the key for POST /api/init');
+    throw new SettingsError('OH_SECRET_KEY is required with OH_DEFERRED_INIT, as the key for POST /api/init');
   }
   if (!deferredInit && sessionKeys.length === 0) {
     throw new SettingsError('no session key: set OH_SESSION_API_KEYS_0, or OH_DEFERRED_INIT=true and OH_SECRET_KEY');
@@ -45,7 +45,7 @@ export function loadSettings(args: readonly string[], env: NodeJS.ProcessEnv): S
   };
 }
 
-/** What commands may see: nothing of the server's own settings, and none of its keys. */
+/** Returns the environment of commands, without the settings and keys of the server. */
 export function commandEnvironment(env: Readonly<Record<string, string>>): Record<string, string> {
   const kept = Object.entries(env).filter(([name]) => !/^OH_/.test(name) && name !== 'LLM_API_KEY' && !/SESSION_(API_)?KEY/.test(name));
   return { ...Object.fromEntries(kept), AI_AGENT: 'reference-agent' };
@@ -54,13 +54,13 @@ export function commandEnvironment(env: Readonly<Record<string, string>>): Recor
 function booleanOf(name: string, value = 'false'): boolean {
   if (['true', '1'].includes(value.toLowerCase())) return true;
   if (['false', '0', ''].includes(value.toLowerCase())) return false;
-  throw new SettingsError(`${name} has to be true or false`);
+  throw new SettingsError(`${name} must be true or false`);
 }
 
 function wholeNumber(name: string, value: string, min: number, max: number): number {
   const number = Number(value);
   if (!Number.isInteger(number) || number < min || number > max) {
-    throw new SettingsError(`${name} has to be a whole number from ${min} to ${max}`);
+    throw new SettingsError(`${name} must be a whole number from ${min} to ${max}`);
   }
   return number;
 }

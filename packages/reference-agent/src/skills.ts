@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 
 export interface Skill {
   readonly name: string;
-  /** repo: always on. knowledge: when one of its triggers is named. */
+  /** `repo`: always active. `knowledge`: active when a message names one of the triggers. */
   readonly type: 'repo' | 'knowledge';
   readonly content: string;
   readonly triggers: readonly string[];
@@ -13,7 +13,7 @@ export interface Skill {
 const maxSkillBytes = 64 * 1024;
 const maxSkills = 100;
 
-/** AGENTS.md and what lies in the folders that repositories keep skills in. */
+/** Returns AGENTS.md and the skills in the folders that repositories use for skills. */
 export async function projectSkills(projectDir: string): Promise<readonly Skill[]> {
   const files = [join(projectDir, 'AGENTS.md')];
   for (const folder of ['.openhands/skills', '.openhands/microagents']) {
@@ -29,7 +29,7 @@ export async function projectSkills(projectDir: string): Promise<readonly Skill[
   return skills.filter((skill) => skill !== undefined);
 }
 
-/** The repository's hooks as they are; undefined when there are none, or none that could be read. */
+/** Returns the hooks of the repository unchanged; undefined when the file is absent or invalid. */
 export async function projectHooks(projectDir: string): Promise<object | undefined> {
   const text = await readFile(join(projectDir, '.openhands/hooks.json'), 'utf8').catch(() => undefined);
   if (text === undefined) return undefined;
@@ -54,7 +54,7 @@ async function skillAt(source: string): Promise<Skill | undefined> {
   };
 }
 
-/** The `triggers:` list of the front matter, one item a line. */
+/** Returns the items of the `triggers:` list of the front matter, one per line. */
 function triggersOf(text: string): readonly string[] {
   const frontMatter = /^---\r?\n([\s\S]*?)\r?\n---/.exec(text)?.[1] ?? '';
   const list = /^triggers:\s*\r?\n((?:\s*-\s*.+(?:\r?\n|$))+)/m.exec(frontMatter)?.[1] ?? '';

@@ -6,11 +6,11 @@ import { parseUuid } from '@conversation-operator/kube/uuid';
 import { messageBody } from './bodies.ts';
 import type { Conversation } from './conversation.ts';
 import type { AgentEvent } from './events.ts';
-import { fullStateEvent } from './views.ts';
+import { fullStateEvent } from './presenters.ts';
 
 export interface SocketsOptions {
   readonly accepts: (key: string | undefined) => boolean;
-  /** By its id in 32 hex digits. */
+  /** Finds a conversation by its id in 32 hex digits. */
   readonly find: (id: string) => Conversation | undefined;
   readonly log: (message: string, error?: unknown) => void;
 }
@@ -21,13 +21,13 @@ const unknownConversation = 4004;
 const firstFrameTimeoutMs = 10_000;
 const pingIntervalMs = 20_000;
 const maxFrameBytes = 1024 * 1024;
-/** A client that reads more slowly than this piles up is cut off; it can ask for what it missed. */
+/** Maximum unsent bytes of a connection. The connection of a slower client is closed; the client can request the missed events. */
 const maxBufferedBytes = 16 * 1024 * 1024;
 const replayPage = 100;
 
 const authFrame = z.object({ type: z.literal('auth'), session_api_key: z.string() });
 
-/** `/sockets/events/{id}`: a conversation's events as they happen, and messages the other way. */
+/** WebSocket at `/sockets/events/{id}`: sends the events of a conversation as they happen, and receives messages. */
 export class Sockets {
   readonly #options: SocketsOptions;
   readonly #open = new Set<WebSocket>();
@@ -37,23 +37,23 @@ export class Sockets {
     this.#options = options;
   }
 
-  /** Never rejects. */
+  /** Upgrades a request to a WebSocket. Never rejects. */
   async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     socket.on('error', () => socket.destroy());
     const url = new URL(request.url ?? '/', 'http://agent');
     const id = path.exec(url.pathname)?.[1];
     if (id === undefined) {
-      refuse(socket, '404 Not Found');
+      reject(socket, '404 Not Found');
       return;
     }
     const header = request.headers['x-session-api-key'];
     const key = url.searchParams.get('session_api_key') ?? (Array.isArray(header) ? header[0] : header);
     if (key !== undefined && !this.#options.accepts(key)) {
-      refuse(socket, '403 Forbidden');
+      reject(socket, '403 Forbidden');
       return;
     }
     try {
-      // Only here: an agent whose events nobody watches does not need it.
+      // The import is dynamic, because an agent without WebSocket clients does not need the library.
       const { WebSocketServer: Server } = await import('ws');
       this.#server ??= new Server({ noServer: true, maxPayload: maxFrameBytes, perMessageDeflate: false });
       this.#server.handleUpgrade(request, socket, head, (connection) =>
@@ -98,7 +98,7 @@ export class Sockets {
   }
 
   #serve(connection: WebSocket, conversation: Conversation, query: URLSearchParams): void {
-    // Events that are stored during the replay wait, so that each comes once and in order.
+    // Events that are stored during the replay wait, so that the client receives each event once and in order.
     let waiting: AgentEvent[] | undefined = [];
     const deliver = (events: readonly AgentEvent[]) => {
       for (const event of events) send(connection, event);
@@ -131,7 +131,7 @@ export class Sockets {
 const endsRun = (event: AgentEvent): boolean =>
   event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status' && event.value !== 'running';
 
-/** The events that are there when it begins. */
+/** Sends the events that are stored when the replay starts. */
 async function replay(connection: WebSocket, { log }: Conversation, query: URLSearchParams): Promise<void> {
   const mode = query.get('resend_mode');
   const after = (query.get('after_timestamp') ?? '').replace(/Z$/, '').replace(' ', 'T');
@@ -147,7 +147,7 @@ function send(connection: WebSocket, event: object): void {
   if (connection.readyState === connection.OPEN) connection.send(JSON.stringify(event));
 }
 
-function refuse(socket: Duplex, status: string): void {
+function reject(socket: Duplex, status: string): void {
   socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 

@@ -4,7 +4,7 @@ import { dirname, isAbsolute } from 'node:path';
 import { HttpError } from './http-error.ts';
 import { readBody } from './read-body.ts';
 
-/** Writes the field `file` of a form to a path of this machine, and the folders above it. */
+/** Writes the field `file` of a form to a path of this machine, and creates the parent folders. */
 export async function upload(request: IncomingMessage, path: string): Promise<object> {
   if (!isAbsolute(path)) throw new HttpError(400, 'Path must be absolute');
   const file = fileIn(await readBody(request), request.headers['content-type'] ?? '');
@@ -14,12 +14,12 @@ export async function upload(request: IncomingMessage, path: string): Promise<ob
   return { success: true, file_size: file.length };
 }
 
-/** RFC 7578, as far as clients send it: the content of the part called `file`. */
+/** Returns the content of the part `file` of a form (RFC 7578, the subset that clients use). */
 function fileIn(body: Buffer, contentType: string): Buffer | undefined {
   const [, quoted, plain] = /^multipart\/form-data;.*\bboundary=(?:"([^"]{1,200})"|([^\s;]{1,200}))/i.exec(contentType) ?? [];
   const boundary = quoted ?? plain;
   if (boundary === undefined) return undefined;
-  // The first one has no line before it.
+  // The first boundary has no preceding line.
   const text = Buffer.concat([Buffer.from('\r\n'), body]);
   const delimiter = Buffer.from(`\r\n--${boundary}`);
   for (let at = text.indexOf(delimiter); at >= 0; at = text.indexOf(delimiter, at + delimiter.length)) {

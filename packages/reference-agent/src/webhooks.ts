@@ -1,8 +1,8 @@
 import type { Conversation } from './conversation.ts';
 import { EventPost, type Post } from './event-post.ts';
-import { fullStateEvent, infoOf } from './views.ts';
+import { fullStateEvent, infoOf } from './presenters.ts';
 
-/** Where to say what happens. Times in milliseconds. */
+/** Settings of one receiver. */
 export interface WebhookSettings {
   readonly baseUrl: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -15,16 +15,16 @@ export interface WebhookSettings {
   readonly maxBatchBytes: number;
 }
 
-/** A receiver that takes longer than this has not taken it. */
-const answerTimeoutMs = 30_000;
-/** When the server stops: what has not gone out by then does not. */
-const lastFlushMs = 1_000;
+/** Maximum time for a response; a later response counts as a failure. */
+const responseTimeoutMs = 30_000;
+/** Maximum duration of the last flush when the server stops; unsent events are then dropped. */
+const maxLastFlushMs = 1_000;
 
-/** Tells receivers what happens in conversations, as the protocol's server does. Nothing here waits for a receiver. */
+/** Notifies receivers of changes of conversations, as the server of the protocol does. No caller waits for a receiver. */
 export class Webhooks {
   readonly #settings: readonly WebhookSettings[];
   readonly #sessionKey: string | undefined;
-  readonly #posts = new Map<Conversation, { readonly posts: readonly EventPost[]; readonly leave: () => void }>();
+  readonly #posts = new Map<Conversation, { readonly posts: readonly EventPost[]; readonly unsubscribe: () => void }>();
   readonly #closing = new AbortController();
   readonly #log: (message: string, error?: unknown) => void;
 
@@ -38,7 +38,7 @@ export class Webhooks {
     this.#log = options.log;
   }
 
-  /** From now on its events are told; first how it stands. */
+  /** Sends the full state of a conversation and then its events. */
   follow(conversation: Conversation): void {
     const posts = this.#settings.map(
       (settings) => new EventPost({ ...settings, post: this.#poster(settings, `events/${conversation.meta.id}`), log: this.#log }),
@@ -49,35 +49,35 @@ export class Webhooks {
       for (const post of posts) post.add(text);
     };
     add(fullStateEvent(conversation));
-    const leave = conversation.log.subscribe((events) => events.forEach(add));
-    this.#posts.set(conversation, { posts, leave });
+    const unsubscribe = conversation.log.subscribe((events) => events.forEach(add));
+    this.#posts.set(conversation, { posts, unsubscribe });
   }
 
-  /** It was created, stopped, changed or deleted by a request. */
-  tell(conversation: Conversation, changes: object = {}): void {
+  /** Notifies the receivers that a request has created, changed, stopped or deleted the conversation. */
+  notify(conversation: Conversation, changes: object = {}): void {
     if (this.#settings.length === 0) return;
     const body = JSON.stringify({ ...infoOf(conversation), ...changes });
     for (const settings of this.#settings) {
       const post = new EventPost({ ...settings, bufferSize: 1, post: this.#poster(settings, 'conversations'), log: this.#log, bare: true });
       post.add(body);
-      // A conversation's own word is not kept for later: the next one says more.
+      // A failed notification is not kept, since the next one has the newer state.
       post.end();
     }
   }
 
-  /** Its last events still go out. */
-  leave(conversation: Conversation): void {
+  /** Ends the notifications about a conversation after its last events. */
+  unfollow(conversation: Conversation): void {
     const followed = this.#posts.get(conversation);
     this.#posts.delete(conversation);
-    followed?.leave();
+    followed?.unsubscribe();
     for (const post of followed?.posts ?? []) post.end();
   }
 
-  /** Sends what waits, as far as it can be done soon. */
+  /** Sends the waiting events within the time limit. */
   async close(): Promise<void> {
     const all = [...this.#posts.values()];
-    for (const { leave } of all) leave();
-    const timer = setTimeout(() => this.#closing.abort(), lastFlushMs);
+    for (const { unsubscribe } of all) unsubscribe();
+    const timer = setTimeout(() => this.#closing.abort(), maxLastFlushMs);
     await Promise.all(all.flatMap(({ posts }) => posts.map((post) => post.close())));
     clearTimeout(timer);
     this.#closing.abort();
@@ -90,13 +90,13 @@ export class Webhooks {
       'content-type': 'application/json',
       ...(this.#sessionKey === undefined ? {} : { 'x-session-api-key': this.#sessionKey }),
     };
-    // An import of node:http also loads what browsers have for HTTP: 15 MB and 20 ms.
+    // An import of node:http would also load the HTTP client of browsers (fetch): 15 MB and 20 ms.
     const { request } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http');
     return {
       closing: this.#closing.signal,
       send: (body) =>
         new Promise((resolve, reject) => {
-          const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(answerTimeoutMs)]);
+          const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(responseTimeoutMs)]);
           const outgoing = request(url, {
             method: 'POST',
             headers: { ...sent, 'content-length': Buffer.byteLength(body) },

@@ -1,5 +1,5 @@
 import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
-import { findCondition, setCondition } from '../../resources/conditions.ts';
+import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
 import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
 import {
@@ -7,7 +7,7 @@ import {
   SandboxReason,
   isPausingReason,
   resumeRequestOf,
-  viewOfSandbox,
+  withView,
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
@@ -141,20 +141,18 @@ export function applied(step: Step, rule: QuotaRule | undefined, now: string): S
   const { waitingSinceTime: _since, automaticResumes: _resumes, observedResumeRequest, ...old } = sandbox.status ?? {};
   const automaticResumes = automaticResumesAfter(step, now);
   const seen = paused ? resumeRequestOf(sandbox) : observedResumeRequest;
-  const conditionOf = (type: string, isTrue: boolean) => ({
-    ...{ type, reason, message, observedGeneration: sandbox.metadata.generation },
-    status: isTrue ? ('True' as const) : ('False' as const),
-  });
-  const conditions = setCondition(old.conditions, conditionOf(SandboxCondition.admitted, admitted), now);
+  const updates = [
+    conditionUpdate(SandboxCondition.admitted, admitted, reason, message),
+    ...(failed ? [conditionUpdate(SandboxCondition.failed, true, reason, message)] : []),
+  ];
   const status: SandboxState = {
     ...old,
     ...(waitingSince === undefined ? {} : { waitingSinceTime: waitingSince }),
     ...(seen === undefined ? {} : { observedResumeRequest: seen }),
     ...(automaticResumes === undefined ? {} : { automaticResumes }),
-    conditions: [...(failed ? setCondition(conditions, conditionOf(SandboxCondition.failed, true), now) : conditions)],
+    conditions: setConditions(old.conditions, updates, sandbox.metadata.generation, now),
   };
-  const view = viewOfSandbox({ ...sandbox, status });
-  return { ...sandbox, status: { ...status, phase: view.phase, reason: view.reason, message: view.message } };
+  return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
 /** What a sandbox counts as until it is known what became of the write: always the most that it may be. */

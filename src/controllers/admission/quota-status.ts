@@ -4,7 +4,7 @@ import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { Store } from '@conversation-operator/kube/store';
-import { findCondition, setCondition } from '../../resources/conditions.ts';
+import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
 import { QuotaCondition, conversationQuotas, maxFullOwners, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { Domain } from './domain.ts';
 import type { OwnerGroup } from './owner-group.ts';
@@ -80,19 +80,11 @@ function conditionsOf(quota: ConversationQuota, { rules }: Domain, now: string) 
   const { scope, owner } = quota.spec;
   const rule = scope === 'Namespace' ? rules.namespace : owner === undefined ? rules.everyOwner : rules.owners.get(owner);
   const message = `The quotas ${listed(names ?? [])} are for the same; ${rule?.quotaName ?? ''}, the strictest, decides.`;
-  return [
-    ...setCondition(
-      conditions,
-      {
-        type: QuotaCondition.conflicting,
-        status: names === undefined ? 'False' : 'True',
-        reason: names === undefined ? 'Alone' : 'SameScope',
-        message: names === undefined ? 'No other quota is for the same.' : message,
-        observedGeneration: quota.metadata.generation,
-      },
-      now,
-    ),
-  ];
+  const update =
+    names === undefined
+      ? conditionUpdate(QuotaCondition.conflicting, false, 'Alone', 'No other quota is for the same.')
+      : conditionUpdate(QuotaCondition.conflicting, true, 'SameScope', message);
+  return setConditions(conditions, [update], quota.metadata.generation, now);
 }
 
 /** Keeps what a quota says of its sandboxes: counts, whom the next start would pause, and which other quotas it conflicts with. */

@@ -4,20 +4,11 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
-import { cloneFailure, setupFailure } from './preparation-failures.ts';
+import { cloneFailure, setupFailure, type PreparationLimits } from './preparation-failures.ts';
 import { cloneScript, cloneUrlOf, projectFolder, setupScript, ticketFile, workspaceScript, type GitHosts } from './repository.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
 import { lookCommand, reportOf, startCommand, type Step, type StepReport } from './step-command.ts';
 import { lastWords } from '../readable-output.ts';
-
-export interface PreparationLimits {
-  /** How long a clone may take, in seconds. */
-  readonly cloneTimeoutSeconds: number;
-  /** How long the repository's set-up script may take, in seconds. */
-  readonly setupTimeoutSeconds: number;
-  /** What a clone may take on the volume, in MiB. */
-  readonly maxRepositoryMebibytes: number;
-}
 
 export interface PipelineOptions extends PreparationLimits {
   readonly agent: AgentClient;

@@ -1,8 +1,16 @@
-import type { PreparationLimits } from './pipeline.ts';
 import { preparation, type Repository } from './repository.ts';
 import { StartErrorCode, StartFailure } from './start.ts';
 import { stepTimedOut, type StepReport } from './step-command.ts';
 import { lastWords } from '../readable-output.ts';
+
+export interface PreparationLimits {
+  /** How long a clone may take, in seconds. */
+  readonly cloneTimeoutSeconds: number;
+  /** How long the repository's set-up script may take, in seconds. */
+  readonly setupTimeoutSeconds: number;
+  /** What a clone may take on the volume, in MiB. */
+  readonly maxRepositoryMebibytes: number;
+}
 
 const volumeFull = (): StartFailure => new StartFailure(StartErrorCode.volumeFull, 'The volume of the sandbox is full.');
 

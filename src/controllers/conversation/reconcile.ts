@@ -21,6 +21,7 @@ import {
   type ConversationStatus,
   type StartStatus,
 } from '../../resources/conversation.ts';
+import { lacksFinishedCondition, withProjection } from '../../resources/conversation-projection.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -29,10 +30,10 @@ import { AgentConfigurations } from './agent-configuration.ts';
 import { Delivery } from './delivery.ts';
 import { withRunAsked } from './continuation.ts';
 import { withRunUnknown, withSandboxAway } from './execution.ts';
-import { withFinishedCondition } from './finished-condition.ts';
 import { KeyRotation } from './key-rotation.ts';
 import { runOf, withFirstMessage, withoutRunPending } from './messages.ts';
-import { StartPipeline, type PreparationLimits } from './pipeline.ts';
+import { StartPipeline } from './pipeline.ts';
+import type { PreparationLimits } from './preparation-failures.ts';
 import type { GitHosts } from './repository.ts';
 import { noticeOfRun } from './run-notices.ts';
 import { Runs } from './runs.ts';
@@ -323,13 +324,14 @@ export class ConversationReconciler {
     const { title } = before.spec;
     const { generation } = before.metadata;
     const current: ConversationStatus = { ...scope.status, observedGeneration: generation, ...(title === undefined ? {} : { title }) };
-    const status = withFinishedCondition(before.spec, current, generation, isoTime(clock));
-    if (isDeepStrictEqual(status, before.status)) {
+    if (isDeepStrictEqual(current, before.status) && !lacksFinishedCondition(before)) {
       // Between two looks nothing is known of what the last one has withheld.
       if (scope.look !== undefined) this.#watch.nothingToWrite(before.metadata);
       return;
     }
-    if (this.#watch.withheld(before, status)) return;
+    if (this.#watch.withheld(before, current)) return;
+    const status = withProjection(before, current, generation, isoTime(clock));
+    scope.status = status;
     scope.stored = cachedConversation(await client.updateStatus(conversations, { ...before, status }, { signal, from: before.status }));
     this.#newest.observe(scope.stored);
     const notice = noticeOfRun(before.status, status);

@@ -3,7 +3,7 @@ import type { Store } from '@conversation-operator/kube/store';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { SandboxReason, viewOfSandbox } from '../../resources/sandbox.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
-import type { PreparationLimits } from './pipeline.ts';
+import type { PreparationLimits } from './preparation-failures.ts';
 import type { Scope } from './scope.ts';
 import { StartErrorCode, StartFailure, withDeadline } from './start.ts';
 

@@ -1,4 +1,4 @@
-import { findCondition, setCondition, type Condition } from '../../resources/conditions.ts';
+import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
 import {
   SandboxCondition,
   SandboxReason,
@@ -6,7 +6,7 @@ import {
   hasStopToFinish,
   pausedUnseen,
   resumeRequestOf,
-  viewOfSandbox,
+  withView,
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
@@ -34,43 +34,20 @@ export interface SandboxProgress {
   readonly released?: boolean;
 }
 
-const condition = (
-  type: string,
-  status: boolean,
-  reason: string,
-  message: string,
-  observedGeneration: number,
-): Omit<Condition, 'lastTransitionTime'> => ({
-  type,
-  status: status ? 'True' : 'False',
-  reason,
-  message,
-  observedGeneration,
-});
-
 /** The status that a sandbox should have now. What it does not mention (Admitted) stays. */
 export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: string): SandboxState {
   const old = sandbox.status ?? {};
   const { generation } = sandbox.metadata;
   const { ready, reason, message, pod, failed, wanted } = progress;
   const connected = progress.containerID !== undefined;
-  let conditions: readonly Condition[] = old.conditions ?? [];
-  conditions = setCondition(
-    conditions,
-    condition(
-      SandboxCondition.agentReady,
-      connected,
-      connected ? 'Connected' : reason,
-      connected ? 'The agent has answered.' : message,
-      generation,
-    ),
-    now,
-  );
-  conditions = setCondition(conditions, condition(SandboxCondition.ready, ready, reason, message, generation), now);
-  if (failed !== undefined) {
-    conditions = setCondition(conditions, condition(SandboxCondition.failed, true, failed.code, failed.message, generation), now);
-  }
-  if (progress.recovered === true) conditions = conditions.filter(({ type }) => type !== SandboxCondition.failed);
+  const kept = progress.recovered === true ? old.conditions?.filter(({ type }) => type !== SandboxCondition.failed) : old.conditions;
+  const updates = [
+    connected
+      ? conditionUpdate(SandboxCondition.agentReady, true, 'Connected', 'The agent has answered.')
+      : conditionUpdate(SandboxCondition.agentReady, false, reason, message),
+    conditionUpdate(SandboxCondition.ready, ready, reason, message),
+    ...(failed === undefined ? [] : [conditionUpdate(SandboxCondition.failed, true, failed.code, failed.message)]),
+  ];
   // Requests to resume from before the failure do not take it back.
   const observedResumeRequest = failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
   // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
@@ -122,10 +99,9 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     ...(old.waitingSinceTime === undefined ? {} : { waitingSinceTime: old.waitingSinceTime }),
     ...(observedResumeRequest === undefined ? {} : { observedResumeRequest }),
     ...(old.automaticResumes === undefined ? {} : { automaticResumes: old.automaticResumes }),
-    conditions: [...conditions],
+    conditions: setConditions(kept, updates, generation, now),
   };
-  const { phase, reason: why, message: text } = viewOfSandbox({ ...sandbox, status });
-  return { ...status, phase, reason: why, message: text };
+  return withView(sandbox, status, now);
 }
 
 export const runningProgress = { ready: true, reason: SandboxReason.running, message: 'The agent answers.', wanted: true } as const;

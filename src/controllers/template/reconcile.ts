@@ -3,7 +3,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { Store } from '@conversation-operator/kube/store';
-import { findCondition, setCondition, type Condition } from '../../resources/conditions.ts';
+import { findCondition, setConditions, type Condition } from '../../resources/conditions.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../resources/group.ts';
 import type { ObjectMeta } from '@conversation-operator/kube/object';
@@ -60,10 +60,9 @@ export class TemplateReconciler {
     const known = findCondition(template.status?.conditions, 'Valid');
     if (template.status?.observedGeneration === generation && (known === undefined || !mayChange(known.reason))) return undefined;
     const verdict = await this.#judge(template, signal);
-    const condition = { type: 'Valid', ...verdict, observedGeneration: generation };
     const status = {
       observedGeneration: generation,
-      conditions: [...setCondition(template.status?.conditions, condition, isoTime(clock))],
+      conditions: setConditions(template.status?.conditions, [{ type: 'Valid', ...verdict }], generation, isoTime(clock)),
     };
     if (!isDeepStrictEqual(status, template.status)) await client.updateStatus(sandboxTemplates, { ...template, status }, { signal });
     return mayChange(verdict.reason) ? { requeueAfterMs: judgeAgainMs } : undefined;

@@ -82,8 +82,8 @@ describe.each(programs)('%s', (program) => {
     expect(await kubectl('replace', '-f', 'conversation.yaml')).toBe('conversation.conversation-operator.dev/x replaced');
     expect(await kubectl('edit', 'conv', 'x')).toBe('conversation.conversation-operator.dev/x edited');
     expect(await kubectl('get', 'conv', 'x', '-o', 'jsonpath={.spec.title} {.metadata.generation}')).toBe('edited 4');
-    expect(await kubectl('get', 'conv')).toMatch(/^NAME +SANDBOX +EXECUTION +START +REPOSITORY +OWNER +AGE\nx +o\/r +alice +\d+s$/);
-    expect(await kubectl('get', 'conversations', '-o', 'wide')).toMatch(/SANDBOX-NAME +REASON +TITLE +AGE\nx /);
+    expect(await kubectl('get', 'conv')).toMatch(/^NAME +TITLE +SANDBOX +EXECUTION +START +REPOSITORY +OWNER +AGE\nx +o\/r +alice +\d+s$/);
+    expect(await kubectl('get', 'conversations', '-o', 'wide')).toMatch(/SANDBOX-NAME +REASON +AGE\nx /);
     expect(await kubectl('get', 'agents', '-o', 'name')).toBe('conversation.conversation-operator.dev/x');
     expect(await kubectl('get', 'conv', 'x', '-o', 'yaml')).toContain('templateName: default');
     expect(await kubectl('describe', 'conv', 'x')).toMatch(/Owner: +alice/);

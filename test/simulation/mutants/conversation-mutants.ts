@@ -2,6 +2,7 @@ import type { Mutant } from './mutant.ts';
 
 const again = 'no run is continued again and again';
 const delivered = 'a message is delivered in time';
+const settles = 'everything settles';
 
 /** Mistakes in how runs go on, how messages arrive, and how agents are polled. */
 export const conversationMutants = {
@@ -70,5 +71,27 @@ export const conversationMutants = {
     to: 'boundMs = 600_000',
     rule: 'a silent agent is not said to run',
     seed: 27,
+  },
+  'a conversation is ready whatever its sandbox does': {
+    file: 'src/resources/conversation-projection.ts',
+    from: "return sandboxStatus === 'RUNNING'\n",
+    to: 'return isStartOver(start)\n',
+    rule: settles,
+    seed: 1,
+  },
+  'a pause by its owner alone counts as a pause of the conversation': {
+    file: 'src/resources/paused-condition.ts',
+    from: "phase === 'PAUSED'\n",
+    to: "phase === 'PAUSED' && reason === 'User'\n",
+    rule: settles,
+    seed: 1,
+  },
+  'a condition keeps the generation of its first write': {
+    file: 'src/resources/conditions.ts',
+    from: '{ ...update, observedGeneration, lastTransitionTime }',
+    to: '{ ...update, observedGeneration: old?.observedGeneration ?? observedGeneration, lastTransitionTime }',
+    rule: settles,
+    letters: true,
+    seed: 1,
   },
 } as const satisfies Readonly<Record<string, Mutant>>;

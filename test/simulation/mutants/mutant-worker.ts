@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { SimulationOptions } from '../simulation.ts';
+import type { SimulationOptions } from '../stage.ts';
 import { mutateSource, type SourceMutation } from './mutated-source.ts';
 
 export interface MutantJob extends Pick<SimulationOptions, 'faults' | 'letters' | 'world' | 'retention'> {

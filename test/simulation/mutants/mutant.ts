@@ -1,4 +1,4 @@
-import type { SimulationOptions } from '../simulation.ts';
+import type { SimulationOptions } from '../stage.ts';
 import type { SourceMutation } from './mutated-source.ts';
 
 /** A plausible mistake in one line of the product, and where the simulation finds it. */

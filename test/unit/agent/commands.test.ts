@@ -74,8 +74,8 @@ describe('bounded output', () => {
   };
   it.each([
     ['keeps what fits', ['hello', 'world'], 'helloworld'],
-    ['keeps both ends of what does not', ['hello', 'xxx', 'world'], 'hello\n… 3 bytes left out …\nworld'],
-    ['whatever the pieces are', ['helloxxxworld'], 'hello\n… 3 bytes left out …\nworld'],
+    ['keeps both ends of what does not', ['hello', 'xxx', 'world'], 'hello\n… 3 bytes omitted …\nworld'],
+    ['whatever the pieces are', ['helloxxxworld'], 'hello\n… 3 bytes omitted …\nworld'],
     ['is empty for nothing', [], ''],
   ])('%s', (_name, chunks, expected) => {
     expect(output(...chunks)).toBe(expected);

@@ -34,7 +34,7 @@ describe('the history that a model sees', () => {
   it('leaves old output out when there is too much', () => {
     const long = 'x'.repeat(250_000);
     const messages = historyOf([action('1'), result('1', long), action('2'), result('2', long)]);
-    expect(messages[1]?.content).toBe('[old output left out]');
+    expect(messages[1]?.content).toBe('[old output omitted]');
     expect(messages[3]?.content).toContain('xxx');
   });
 });

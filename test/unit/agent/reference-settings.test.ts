@@ -5,9 +5,9 @@ const keyed = { OH_SESSION_API_KEYS_0: 'k' };
 describe('the settings of the reference agent', () => {
   it.each([
     ['no key at all', [], {}, 'no session key'],
-    ['deferred init without a bootstrap key', [], { OH_DEFERRED_INIT: 'true' }, 'OH_SECRET_KEY is needed'],
-    ['a port that is none', ['--port', '70000'], keyed, 'port has to be'],
-    ['a word that is neither true nor false', [], { ...keyed, OH_DEFERRED_INIT: 'maybe' }, 'OH_DEFERRED_INIT has to be'],
+    ['deferred init without a bootstrap key', [], { OH_DEFERRED_INIT: 'true' }, 'OH_SECRET_KEY is required'],
+    ['a port that is none', ['--port', '70000'], keyed, 'port must be'],
+    ['a text that is neither true nor false', [], { ...keyed, OH_DEFERRED_INIT: 'maybe' }, 'OH_DEFERRED_INIT must be'],
     ['an unknown argument', ['--verbose'], keyed, 'verbose'],
   ])('are refused for %s', (_name, args, env, message) => {
     expect(() => loadSettings(args, env)).toThrow(message);

@@ -28,7 +28,10 @@ it('does not count a sandbox whose deletion was seen before the answer to its ad
   expect(scene.takenBy('alice')).toBe(0);
   await scene.addSandbox('sbx-2');
   await clock.advance(0);
-  expect((await scene.stored('sbx-2')).status?.conditions).toMatchObject([{ type: 'Admitted', status: 'True' }]);
+  expect((await scene.stored('sbx-2')).status?.conditions).toMatchObject([
+    { type: 'Admitted', status: 'True' },
+    { type: 'Paused', status: 'False' },
+  ]);
 });
 
 it('has the quota looked at that another one overrules', async () => {

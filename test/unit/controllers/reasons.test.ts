@@ -4,8 +4,10 @@ import { SandboxFailure } from '../../../src/controllers/sandbox/decide.ts';
 import { TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
 import { problems } from '../../../src/gateway/errors/catalogue.ts';
 import { CapExceeded } from '../../../src/resources/cap-exceeded.ts';
-import { FinishedReason } from '../../../src/resources/conversation.ts';
-import { SandboxReason } from '../../../src/resources/sandbox.ts';
+import { ConversationCondition, FinishedReason } from '../../../src/resources/conversation.ts';
+import { ReadyReason, activeReason } from '../../../src/resources/conversation-projection.ts';
+import { notPausedReason } from '../../../src/resources/paused-condition.ts';
+import { SandboxCondition, SandboxReason } from '../../../src/resources/sandbox.ts';
 
 const page = readFileSync(new URL('../../../docs/reasons.md', import.meta.url), 'utf8');
 /** Never shown on its own. */
@@ -18,6 +20,20 @@ it.each(
 )('docs/reasons.md explains %s', (code) => {
   expect(page).toContain(code);
 });
+
+it.each([
+  ...Object.values(ConversationCondition).map((type) => ({ kind: 'Conversation', type })),
+  ...Object.values(SandboxCondition).map((type) => ({ kind: 'Sandbox', type })),
+])('docs/reasons.md explains the condition $type of a $kind', ({ kind, type }) => {
+  expect(page).toMatch(new RegExp(`^\\| ${kind} +\\| \`${type}\` +\\| [a-z]`, 'm'));
+});
+
+it.each([...Object.values(ReadyReason), ...Object.values(FinishedReason), activeReason, notPausedReason])(
+  'docs/reasons.md explains the reason %s of a condition in a table',
+  (reason) => {
+    expect(page).toMatch(new RegExp(`^\\| (?:[A-Za-z]+, )*${reason}(?:, [A-Za-z]+)* +\\| [a-z]`, 'm'));
+  },
+);
 
 const limitStatuses = new Set<number>([413, 422, 429]);
 

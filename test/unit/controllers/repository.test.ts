@@ -188,6 +188,13 @@ describe('setting up', () => {
   });
 });
 
+it('the programs exit with the codes that the operator knows', () => {
+  const inPrograms = [...`${script({ name: 'acme/app' })}${setupScript}`.matchAll(/\b([a-z_]+)=(24\d)\b/g)].map(
+    ([, name = '', code]) => [name.replace(/_(.)/g, (_match, letter: string) => letter.toUpperCase()), Number(code)] as const,
+  );
+  expect(Object.fromEntries(inPrograms)).toEqual({ ...preparation, firstOwnCode: 240 });
+});
+
 describe('clone URLs', () => {
   it.each([
     ['the first host without a provider', { name: 'a/b' }, 'https://github.example/a/b.git'],

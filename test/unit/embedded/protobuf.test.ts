@@ -28,7 +28,7 @@ describe('protobuf', () => {
   it.each([
     ['of another kind', envelope('v1', 'Pod', Buffer.alloc(0)), 'unknown format'],
     ['without its magic', Buffer.from('{}{}'), 'protobuf form'],
-    ['that is cut short', envelope('v1', 'ConfigMap', Buffer.of(0x0a, 0x7f)), 'cut short'],
+    ['that is truncated', envelope('v1', 'ConfigMap', Buffer.of(0x0a, 0x7f)), 'truncated'],
   ])('%s is refused', (_, bytes, message) => {
     expect(() => jsonOfProtobuf(bytes)).toThrow(message);
   });

@@ -1,7 +1,7 @@
 import { parseFieldSelector } from '../../../packages/local-cluster/src/api/field-selector.ts';
 import { labelMatcher } from '../../../packages/local-cluster/src/api/label-selector.ts';
 import { ageOf, humanDuration } from '../../../packages/kube/src/human-duration.ts';
-import { negotiate } from '../../../packages/local-cluster/src/output/media-type.ts';
+import { negotiate } from '../../../packages/local-cluster/src/negotiation/media-type.ts';
 
 describe('a label selector', () => {
   const labels = { app: 'x', tier: 'web', n: '5' };

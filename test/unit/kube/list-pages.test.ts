@@ -1,5 +1,5 @@
 import { HttpKubeClient } from '../../../packages/kube/src/http-client.ts';
-import { AnswerTooLargeError, TransportError } from '../../../packages/kube/src/errors.ts';
+import { ResponseTooLargeError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { PageSize } from '../../../packages/kube/src/page-size.ts';
 import { aTransport, json, stall, status, type Answering } from './api-stub.ts';
 import { aThing, things } from './things.ts';
@@ -73,7 +73,7 @@ describe('a list whose answer is too large', () => {
     const sizes = Array.from({ length: 20 }, () => 1);
     const expired = status(410, 'Expired');
     const { client, asked } = await serverOf(sizes, [expired, expired]);
-    await expect(client.list(things)).rejects.toThrow(AnswerTooLargeError);
+    await expect(client.list(things)).rejects.toThrow(ResponseTooLargeError);
     expect(asked()).toEqual(['100 from the first', '100 from the first', 'all from the first']);
   });
 
@@ -108,7 +108,7 @@ describe('the size of a page', () => {
     ['stays where a page was empty', [[0, 100]], 100],
   ])('%s', (_case, pages, limit) => {
     const size = new PageSize();
-    for (const [objects, bytes] of pages) size.came(objects, bytes);
+    for (const [objects, bytes] of pages) size.record(objects, bytes);
     expect(size.limit).toBe(limit);
   });
 

@@ -307,7 +307,7 @@ describe('Reflector', () => {
     await clock.advance(120_000);
     server.endWatches(new TransportError('reset'));
     await clock.settle();
-    const [atStart, later] = ['The first list failed and is asked for again', 'Watch is begun again'];
+    const [atStart, later] = ['The first list failed and is repeated', 'Watch is restarted'];
     const told = lines.filter(({ message }) => message === atStart || message === later);
     expect(told.map(({ fields }) => fields['delayMs'])).toEqual([1200, 2400, 4800, 9600, 1200]);
     // Nothing works before the first list: that is for everybody who looks, an interruption later is not.

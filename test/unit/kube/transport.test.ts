@@ -128,7 +128,7 @@ describe('Transport', () => {
     const { transport } = await transportTo([answer]);
     const began = performance.now();
     const error = await failureOf(transport.call({ ...read, deadlineMs: 120 }));
-    expect(error).toMatchObject({ name: 'TransportError', sent: true, cause: { message: 'no answer within 120 ms' } });
+    expect(error).toMatchObject({ name: 'TransportError', sent: true, cause: { message: 'no response within 120 ms' } });
     expect(performance.now() - began).toBeLessThan(1000);
   });
 
@@ -212,8 +212,8 @@ describe('Transport', () => {
   });
 
   it('refuses an answer that is too large', async () => {
-    const { transport } = await transportTo([json('x'.repeat(2000))], { maxAnswerBytes: 1000 });
-    expect(await failureOf(transport.call(write))).toMatchObject({ message: 'the answer is larger than 1000 bytes' });
+    const { transport } = await transportTo([json('x'.repeat(2000))], { maxResponseBytes: 1000 });
+    expect(await failureOf(transport.call(write))).toMatchObject({ message: 'the response is larger than 1000 bytes' });
   });
 
   it('asks for the token before every request, and keeps the path in front of /api', async () => {

@@ -1,6 +1,6 @@
 import type { Json, JsonArray, JsonObject } from '../json/json.ts';
 
-// Type aliases, not interfaces: only these are assignable to JsonObject.
+// The shapes are type aliases, because TypeScript does not assign an interface to JsonObject.
 
 export type OwnerReference = {
   readonly apiVersion: string;
@@ -11,7 +11,7 @@ export type OwnerReference = {
   readonly blockOwnerDeletion?: boolean;
 };
 
-/** Metadata after it has been validated and filled in. */
+/** Metadata after validation and defaulting. */
 export type Meta = {
   readonly name: string;
   readonly generateName?: string;
@@ -29,10 +29,10 @@ export type Meta = {
   readonly managedFields?: JsonArray;
 };
 
-/** An object of any kind, as it is stored. */
+/** A stored object of any kind. */
 export type ApiObject = JsonObject & { readonly apiVersion: string; readonly kind: string; readonly metadata: Meta };
 
-/** RFC 3339 with whole seconds, as Kubernetes writes its timestamps. */
+/** Returns a time in RFC 3339 with whole seconds, as Kubernetes writes timestamps. */
 export const timestampOf = (nowMs: number): string => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 
 export const withMeta = (object: ApiObject, changes: { readonly [K in keyof Meta]?: Meta[K] | undefined }): ApiObject => {

@@ -6,7 +6,7 @@ import type { PodLogs } from './pod-logs.ts';
 import type { ObjectWriter } from './object-writer.ts';
 import type { WatchHub } from './watch-hub.ts';
 
-/** What requests are answered with. */
+/** Components that serve requests. */
 export interface PlaneContext {
   readonly store: ObjectStore;
   readonly registry: Registry;
@@ -15,6 +15,6 @@ export interface PlaneContext {
   readonly clock: Clock;
   readonly random: () => number;
   readonly logger: Logger;
-  /** Where containers' logs are read; set once there is a node. */
+  /** Reader of container logs; undefined until a node runs. */
   podLogs: PodLogs | undefined;
 }

@@ -2,16 +2,16 @@ import { isObject, numberAt, stringAt, type Json } from '../json/json.ts';
 import { badRequest } from './status-error.ts';
 
 export interface ContinueToken {
-  /** Of the list that is continued; undefined: the list has expired, and goes on with the present state. */
+  /** Version of the continued list. Undefined: this version has expired, and the list continues with the current state. */
   readonly version: number | undefined;
-  /** Key of the last object that has been sent. */
+  /** Key of the last object that the server has sent. */
   readonly after: string;
 }
 
 export const encodeContinue = ({ version, after }: ContinueToken): string =>
   Buffer.from(JSON.stringify({ v: version ?? -1, k: after })).toString('base64url');
 
-/** @throws StatusError 400 for a text that no list has given out */
+/** @throws StatusError 400 for a text that is not a continue token of this server */
 export function decodeContinue(text: string): ContinueToken {
   try {
     const token = JSON.parse(Buffer.from(text, 'base64url').toString()) as Json;
@@ -19,7 +19,7 @@ export function decodeContinue(text: string): ContinueToken {
     const after = stringAt(token, 'k');
     if (isObject(token) && version !== undefined && after !== undefined) return { version: version === -1 ? undefined : version, after };
   } catch {
-    // Said below.
+    // The error follows below.
   }
-  throw badRequest('invalid continue token: continue key is not valid: it was not given out by this server');
+  throw badRequest('invalid continue token: continue key is not valid: the token does not come from this server');
 }

@@ -12,11 +12,11 @@ export type FieldValidation = 'Ignore' | 'Warn' | 'Strict';
 export interface DecodeOptions {
   readonly validation: FieldValidation;
   readonly warn: (text: string) => void;
-  /** Fields that the text has twice. */
+  /** Paths of keys that the body contains twice. */
   readonly duplicates?: readonly string[];
 }
 
-/** Paths of the fields that the kind does not have. */
+/** Returns the paths of the fields that the kind does not define. */
 export function unknownFields(body: JsonObject, resource: ApiResource): readonly string[] {
   const unknown: string[] = [];
   prune(body, resource.schema, unknown);
@@ -24,9 +24,9 @@ export function unknownFields(body: JsonObject, resource: ApiResource): readonly
 }
 
 /**
- * What a client sent, as an object of the kind: unknown fields dropped, defaults filled in. Does not look into custom
- * resources further: their schema is checked when the object is complete.
- * @throws StatusError 400 when it is not of the kind, or has unknown fields that must not be
+ * Decodes a body into an object of the kind: unknown fields are dropped and defaults applied. The schema of a custom resource is checked
+ * later, when the object is complete.
+ * @throws StatusError 400 when the body is of another kind, or has unknown fields and validation is Strict
  */
 export function decode(body: Json, resource: ApiResource, options: DecodeOptions): JsonObject {
   if (!isObject(body)) throw badRequest(`couldn't get version/kind; json parse error: expected an object`);
@@ -47,13 +47,13 @@ export function decode(body: Json, resource: ApiResource, options: DecodeOptions
     ...duplicates.map((field) => `duplicate field ${JSON.stringify(field)}`),
     ...unknown.map((field) => `unknown field ${JSON.stringify(field)}`),
   ];
-  if (texts.length > 0) refuse(texts, resource, options);
+  if (texts.length > 0) reportFields(texts, resource, options);
   const known = isObject(pruned) ? pruned : typed;
   const object = resource.builtin ? decodeBuiltin(known, resource) : decodeCustom(known, resource);
   return resource.defaults?.(object) ?? object;
 }
 
-/** A custom object says what it is, in every request. */
+/** A body of a custom resource has to name its kind in every request. */
 function checkCustomType(sentVersion: string, sentKind: string, resource: ApiResource, body: JsonObject): void {
   const missing = [...(sentKind === '' ? ['Kind'] : []), ...(sentVersion === '' ? ['apiVersion'] : [])];
   if (missing.length > 0) {
@@ -69,7 +69,7 @@ function checkCustomType(sentVersion: string, sentKind: string, resource: ApiRes
   throw invalid(resource, name, [invalidValue('kind', sentKind, `must be ${resource.kind}`)]);
 }
 
-function refuse(texts: readonly string[], resource: ApiResource, { validation, warn }: DecodeOptions): void {
+function reportFields(texts: readonly string[], resource: ApiResource, { validation, warn }: DecodeOptions): void {
   if (validation === 'Warn') texts.forEach(warn);
   if (validation !== 'Strict') return;
   throw badRequest(

@@ -1,9 +1,11 @@
 import type { Clock, Timer } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
 
-const retryMs = 1000;
+const retryDelayMs = 1000;
 
-/** Keys whose work is done soon, in a later turn, each once however often it is asked for. */
+/**
+ * A queue of keys that a later turn of the event loop processes, each key once, however often it was added. A key that fails is retried.
+ */
 export class DeferredWork {
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -38,11 +40,11 @@ export class DeferredWork {
       try {
         this.#run(key);
       } catch (error) {
-        this.#logger.error('Background work of the control plane failed; it is tried again', { key, error });
+        this.#logger.error('Background work of the control plane failed and will be retried', { key, error });
         this.#keys.add(key);
       }
     }
-    if (this.#keys.size > 0) this.#schedule(retryMs);
+    if (this.#keys.size > 0) this.#schedule(retryDelayMs);
   }
 
   stop(): void {

@@ -5,7 +5,9 @@ import { labelErrors } from './metadata.ts';
 
 const holders = new WeakMap<Schema, boolean>();
 
-/** Whether objects are embedded somewhere under the schema; most have none, and need no walk. */
+/**
+ * Returns whether the schema embeds objects at any depth. The result is cached, because most schemas embed none and then need no traversal.
+ */
 function holdsObjects(schema: Schema): boolean {
   const known = holders.get(schema);
   if (known !== undefined) return known;
@@ -15,7 +17,7 @@ function holdsObjects(schema: Schema): boolean {
   return holds;
 }
 
-/** What is wrong with the objects inside of a custom object (`x-kubernetes-embedded-resource`): their types and their metadata. */
+/** Returns the errors in types and metadata of objects that a custom object embeds (`x-kubernetes-embedded-resource`). */
 export function embeddedErrors(value: Json, schema: Schema, path = ''): readonly FieldError[] {
   if (!holdsObjects(schema)) return [];
   if (isArray(value)) {

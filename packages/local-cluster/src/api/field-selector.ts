@@ -19,7 +19,7 @@ export interface FieldRequirement {
   readonly value: string;
 }
 
-/** `a=b,c!=d`; a backslash takes the meaning from a comma or an equals sign. */
+/** Parses a selector such as `a=b,c!=d`. A backslash escapes a comma or an equals sign. */
 export function parseFieldSelector(text: string): readonly FieldRequirement[] {
   const parts = text.match(/(?:\\.|[^,\\])+/g) ?? [];
   return parts.map((part) => {
@@ -29,7 +29,7 @@ export function parseFieldSelector(text: string): readonly FieldRequirement[] {
   });
 }
 
-/** @throws StatusError 400 for a field that the kind does not select by. */
+/** @throws StatusError 400 for a field that is not selectable for the kind */
 export function fieldMatcher(requirements: readonly FieldRequirement[], resource: ApiResource): ObjectMatcher | undefined {
   if (requirements.length === 0) return undefined;
   const tests = requirements.map(({ field, negated, value }) => {

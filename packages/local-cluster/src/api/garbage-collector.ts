@@ -22,13 +22,13 @@ const idOf = (resource: string, namespace: string, name: string): string => [res
 const foreground = 'foregroundDeletion';
 const orphan = 'orphan';
 
-/** Deletes what has lost its last owner, and sees foreground and orphaning deletions through. */
+/** Deletes objects whose last owner is gone, and completes foreground and orphaning deletions. */
 export class GarbageCollector {
   readonly #store: ObjectStore;
   readonly #registry: Registry;
   readonly #writer: ObjectWriter;
   readonly #work: DeferredWork;
-  /** Ids of the objects that name an owner, by the owner's uid. */
+  /** Ids of dependent objects, by the uid of the owner. */
   readonly #dependents = new Map<string, Set<string>>();
 
   constructor(options: Options) {
@@ -39,7 +39,7 @@ export class GarbageCollector {
     options.store.onChange((change) => this.#observe(change));
   }
 
-  /** Looks at everything once: an owner may have gone while nobody watched. */
+  /** Checks every object once, because an owner may have been deleted before a crash. */
   start(): void {
     for (const resource of this.#store.resources) {
       for (const { object } of this.#store.list(resource)) {
@@ -114,7 +114,7 @@ export class GarbageCollector {
       else if (finalizers.includes(foreground)) this.#deleteDependents(resource, object);
       return;
     }
-    if ((object.metadata.ownerReferences ?? []).length > 0) this.#judge(resource, object);
+    if ((object.metadata.ownerReferences ?? []).length > 0) this.#reconcileOwners(resource, object);
   }
 
   #orphanDependents(resource: ApiResource, owner: ApiObject): void {
@@ -132,8 +132,8 @@ export class GarbageCollector {
     if (blocking.length === 0) this.#removeFinalizer(resource, owner, foreground);
   }
 
-  /** Decides about an object by the state of its owners. */
-  #judge(resource: ApiResource, object: ApiObject): void {
+  /** Deletes an object or removes owner references, depending on the state of the owners. */
+  #reconcileOwners(resource: ApiResource, object: ApiObject): void {
     const references = object.metadata.ownerReferences ?? [];
     const states = references.map((reference) => ({ uid: reference.uid, state: this.#stateOf(reference, object.metadata.namespace) }));
     const gone = states.filter(({ state }) => state !== 'present').map(({ uid }) => uid);
@@ -149,7 +149,7 @@ export class GarbageCollector {
 
   #stateOf(reference: OwnerReference, namespace: string | undefined): 'present' | 'waiting' | 'absent' {
     const resource = this.#resourceOf(reference);
-    // Of a kind that is not served nothing is known; better to keep what may still have its owner.
+    // Owners of a kind that is not served count as present, because deleting an object whose owner may exist would lose data.
     if (resource === undefined) return 'present';
     const owner = this.#store.get(resource.key, resource.namespaced ? (namespace ?? '') : '', reference.name)?.object.metadata;
     if (owner?.uid !== reference.uid) return 'absent';

@@ -12,10 +12,10 @@ const equality = /^([^\s!=,()<>]+)\s*(==|=|!=)\s*([^\s!=,()<>]*)$/;
 const comparison = /^([^\s!=,()<>]+)\s*([<>])\s*(-?\d+)$/;
 const existence = /^(!?)\s*([^\s!=,()<>]+)$/;
 
-/** `a=b,c in (d,e),!f` as its parts: commas inside parentheses don't separate. */
+/** Splits `a=b,c in (d,e),!f` at the commas outside of parentheses. */
 const partsOf = (text: string): readonly string[] => text.match(/(?:\([^)]*\)|[^,(])+/g)?.map((part) => part.trim()) ?? [];
 
-/** @throws StatusError 400 for a key or a value that no label can have */
+/** @throws StatusError 400 for an invalid label key or value */
 function checked(key: string, values: Iterable<string | undefined>): void {
   const fault = qualifiedNameFault(key);
   if (fault !== undefined) throw badRequest(`unable to parse requirement: <nil>: Invalid value: ${JSON.stringify(key)}: ${fault}`);
@@ -52,7 +52,7 @@ function requirement(text: string): LabelMatcher {
   return (labels) => (valueOf(labels, present) === undefined) === (not === '!');
 }
 
-/** @throws StatusError 400 for a selector that can't be read. */
+/** @throws StatusError 400 for a selector that does not parse */
 export function labelMatcher(text: string): LabelMatcher | undefined {
   if (text.trim() === '') return undefined;
   const requirements = partsOf(text).map(requirement);

@@ -19,7 +19,10 @@ interface Options {
   readonly logger: Logger;
 }
 
-/** What hangs on a namespace or on a CustomResourceDefinition goes with it; kinds are served as soon as they are defined. */
+/**
+ * Deletes the contents of a namespace or CustomResourceDefinition before the object itself, and serves a kind as soon as its definition is
+ * stored.
+ */
 export class Lifecycle {
   readonly #options: Options;
   readonly #work: DeferredWork;
@@ -47,7 +50,7 @@ export class Lifecycle {
     try {
       this.#options.registry.set(customResource(definition));
     } catch (error) {
-      this.#options.logger.error('A stored CustomResourceDefinition can not be served', { name: definition.metadata.name, error });
+      this.#options.logger.error('A stored CustomResourceDefinition cannot be served', { name: definition.metadata.name, error });
     }
   }
 
@@ -110,7 +113,7 @@ export class Lifecycle {
   }
 }
 
-/** `conversations.example.com` for `example.com/conversations`. */
+/** Returns `conversations.example.com` for `example.com/conversations`. */
 const definitionNameOf = (resource: string): string => {
   const slash = resource.lastIndexOf('/');
   return `${resource.slice(slash + 1)}.${resource.slice(0, slash)}`;

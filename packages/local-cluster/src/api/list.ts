@@ -1,5 +1,5 @@
 import type { ApiResource } from '../registry/api-resource.ts';
-import type { ListMeta } from '../output/representation.ts';
+import type { ListMeta } from '../negotiation/serializer.ts';
 import type { Stored } from '../storage/change.ts';
 import { keyOf, type ObjectStore } from '../storage/object-store.ts';
 import { decodeContinue, encodeContinue } from './continue-token.ts';
@@ -21,7 +21,7 @@ interface Source {
   readonly items: Iterable<Stored>;
 }
 
-/** Where the items come from: now, a past version, or further in a list that has begun. */
+/** Returns the items of the current state, of an older version, or of the rest of a continued list. */
 function sourceOf(store: ObjectStore, resource: ApiResource, namespace: string | undefined, query: URLSearchParams): Source {
   const token = query.get('continue');
   const version = parseVersion(query.get('resourceVersion'));
@@ -43,7 +43,7 @@ function sourceOf(store: ObjectStore, resource: ApiResource, namespace: string |
   return { version: store.revision, items: store.list(resource.key, namespace) };
 }
 
-/** One page. Pages of one list show one version. */
+/** Returns one page of a list. All pages of a list show the same version. */
 export function listPage(
   store: ObjectStore,
   resource: ApiResource,
@@ -69,7 +69,7 @@ export function listPage(
     metadata: {
       ...metadata,
       continue: encodeContinue({ version, after: keyOf(last.namespace ?? '', last.name) }),
-      // The count would tell what a selector has not looked at.
+      // The page counts only matching objects, so `remainingItemCount` is omitted for lists with a selector, as in Kubernetes.
       ...(selective ? {} : { remainingItemCount: remaining }),
     },
   };

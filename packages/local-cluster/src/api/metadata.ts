@@ -17,7 +17,7 @@ interface NameRule {
   readonly text: string;
 }
 
-/** Names and texts of apimachinery `util/validation`. */
+/** Names and messages of apimachinery `util/validation`. */
 const nameRules: Readonly<Record<ApiResource['nameRule'], NameRule>> = {
   subdomain: {
     pattern: subdomainPattern,
@@ -45,7 +45,7 @@ export function nameErrors(name: string, rule: ApiResource['nameRule'], field: s
 
 const qualifiedText = `name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualifiedPart}')`;
 
-/** `example.com/name` or `name`. */
+/** Returns the error of a qualified name, `example.com/name` or `name`; undefined for a valid name. */
 export function qualifiedNameFault(key: string): string | undefined {
   const parts = key.split('/');
   const name = parts.at(-1) ?? '';
@@ -148,7 +148,7 @@ function finalizerErrors(finalizers: readonly string[], old: readonly string[] |
   return errors;
 }
 
-/** What is wrong with the metadata of an object that is complete otherwise. */
+/** Returns the errors in the metadata of an otherwise complete object. */
 export function metadataErrors(object: ApiObject, resource: ApiResource, old?: ApiObject): readonly FieldError[] {
   const { metadata } = object;
   return [
@@ -161,7 +161,7 @@ export function metadataErrors(object: ApiObject, resource: ApiResource, old?: A
 }
 
 const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource): FieldError[] => [
-  // A prefix may end with a dash: something follows.
+  // A generateName may end with a dash, because a suffix follows.
   ...(generateName === ''
     ? []
     : nameErrors(generateName.replace(/-$/, 'a'), resource.nameRule, 'metadata.generateName').map((error) => ({
@@ -171,7 +171,7 @@ const newNameErrors = ({ name, generateName = '' }: Meta, resource: ApiResource)
   ...(name === '' ? [required('metadata.name', 'name or generateName is required')] : nameErrors(name, resource.nameRule, 'metadata.name')),
 ];
 
-/** What a custom object's new finalizers should look like, beyond what they must. */
+/** Returns the warnings about new finalizers of a custom object whose names are valid but not domain-qualified. */
 export const finalizerWarnings = ({ finalizers = [] }: Meta, old: Meta | undefined): readonly string[] =>
   finalizers
     .filter((name) => !name.includes('/') && !standardFinalizers.has(name) && old?.finalizers?.includes(name) !== true)
@@ -180,7 +180,7 @@ export const finalizerWarnings = ({ finalizers = [] }: Meta, old: Meta | undefin
         `metadata.finalizers: ${JSON.stringify(name)}: prefer a domain-qualified finalizer name to avoid accidental conflicts with other finalizer writers`,
     );
 
-/** Without the keys that are null: to Go's decoder they are absent. */
+/** Removes keys with the value null, which the decoder of Go treats as absent. */
 export function dropNulls(value: Json): Json {
   if (isArray(value)) return value.map(dropNulls);
   if (!isObject(value)) return value;

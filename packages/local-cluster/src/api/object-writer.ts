@@ -13,7 +13,7 @@ import { alreadyExists, badRequest, conflict, deletionConflict, forbidden, inval
 
 export interface WriteOptions {
   readonly dryRun?: boolean;
-  /** Who manages what after this write; absent: as before. */
+  /** managedFields after this write. Absent: unchanged. */
   readonly managedFields?: JsonArray;
 }
 
@@ -26,16 +26,16 @@ export interface DeleteOptions extends WriteOptions {
 
 export interface Deletion {
   readonly object: ApiObject;
-  /** false: it waits for finalizers or for its grace period. */
+  /** False: the object waits for its finalizers or its grace period. */
   readonly gone: boolean;
 }
 
 export type Part = 'main' | 'status';
 
 export const namespacesKey = '/namespaces';
-/** Namespaces that are there for as long as the control plane. */
-const lasting: ReadonlySet<string> = new Set(['default', 'kube-system']);
-/** Metadata that a client's update leaves as it was. */
+/** Namespaces that always exist and cannot be deleted. */
+const protectedNamespaces: ReadonlySet<string> = new Set(['default', 'kube-system']);
+/** Metadata that an update of a client does not change. */
 const serverFields = [
   'name',
   'namespace',
@@ -50,7 +50,10 @@ const serverFields = [
 ] as const;
 const policyFinalizers = ['orphan', 'foregroundDeletion'];
 
-/** Changes objects by the rules that hold for every kind. Everything happens in one turn, so nothing comes in between. */
+/**
+ * Changes objects by the rules that hold for every kind. Every change completes in one turn of the event loop, so no other change
+ * interleaves.
+ */
 export class ObjectWriter {
   readonly #store: ObjectStore;
   readonly #clock: Clock;
@@ -62,7 +65,7 @@ export class ObjectWriter {
     this.#random = options.random;
   }
 
-  /** `object` has been decoded: its fields are known and have their defaults. */
+  /** Creates an object from a decoded body with known fields and defaults. */
   create(resource: ApiResource, namespace: string | undefined, object: JsonObject, options: WriteOptions = {}): ApiObject {
     const sent = objectAt(object, 'metadata') ?? {};
     const sentNamespace = stringAt(sent, 'namespace');
@@ -134,13 +137,13 @@ export class ObjectWriter {
   }
 
   /**
-   * Replaces the object by a decoded one, as far as the part addressed lets it: of the main resource everything but status,
-   * of the status subresource nothing but status. What only the server decides stays.
+   * Replaces the addressed part of an object by a decoded body: the main resource without status, or the status alone. Metadata that only
+   * the server sets remain unchanged.
    */
   update(resource: ApiResource, old: ApiObject, sent: JsonObject, part: Part, options: WriteOptions = {}): ApiObject {
     const merged = this.#merge(resource, old, sent, part);
     const { managedFields } = options;
-    // An empty list: nobody's any more.
+    // An empty list removes all managers.
     const next =
       managedFields === undefined ? merged : withMeta(merged, { managedFields: managedFields.length === 0 ? undefined : managedFields });
     if (equal(next, old)) return old;
@@ -150,7 +153,7 @@ export class ObjectWriter {
     return this.store(resource, versioned, options);
   }
 
-  /** Stores a state as it is; an object that nothing keeps from its deletion any more goes. */
+  /** Stores an object as given, or removes an object that is being deleted and has neither finalizers nor a remaining grace period. */
   store(resource: ApiResource, object: ApiObject, options: WriteOptions = {}): ApiObject {
     if (options.dryRun === true) return object;
     const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = object.metadata;
@@ -191,7 +194,7 @@ export class ObjectWriter {
     if (sentVersion !== '' && sentVersion !== resourceVersion) throw conflict(resource, name);
   }
 
-  /** PUT of a custom resource must say which version it replaces. */
+  /** A PUT of a custom resource requires a resourceVersion. */
   requireVersion(resource: ApiResource, name: string, sent: JsonObject): void {
     if (resource.builtin || (stringAt(objectAt(sent, 'metadata'), 'resourceVersion') ?? '') !== '') return;
     throw invalid(resource, name, [invalidValue('metadata.resourceVersion', 0, 'must be specified for an update')]);
@@ -200,7 +203,7 @@ export class ObjectWriter {
   delete(resource: ApiResource, object: ApiObject, options: DeleteOptions = {}): Deletion {
     const { metadata } = object;
     this.#checkPreconditions(resource, metadata, options);
-    if (resource.key === namespacesKey && lasting.has(metadata.name))
+    if (resource.key === namespacesKey && protectedNamespaces.has(metadata.name))
       throw forbidden(resource, metadata.name, 'this namespace may not be deleted');
     const grace = Math.max(0, resource.graceSeconds === undefined ? 0 : this.#graceOf(resource.graceSeconds(object), options));
     const marked = withMeta(object, {
@@ -218,12 +221,15 @@ export class ObjectWriter {
     return { object: this.store(resource, terminating, options), gone: false };
   }
 
-  /** An object without a node or grace of its own is not waited for, whatever the client asks. */
+  /**
+   * Returns the effective grace period. An object with a grace period of 0, such as a pod without a node, is deleted at once, whatever the
+   * client requests.
+   */
   #graceOf(own: number, { gracePeriodSeconds }: DeleteOptions): number {
     return own === 0 ? 0 : (gracePeriodSeconds ?? own);
   }
 
-  /** A second deletion may shorten the grace period, never lengthen it. */
+  /** Applies a repeated deletion, which may shorten the grace period and never extends it. */
   #hasten(resource: ApiResource, object: ApiObject, grace: number, options: WriteOptions): ApiObject {
     const before = this.#store.get(resource.key, object.metadata.namespace ?? '', object.metadata.name)?.object;
     const present = object.metadata.deletionGracePeriodSeconds ?? 0;
@@ -252,7 +258,7 @@ export class ObjectWriter {
   }
 }
 
-/** Maps and lists of metadata that are empty are left out, as Go's encoder does. */
+/** Removes empty maps and lists of metadata, as the encoder of Go does. */
 const withoutEmpty = (metadata: JsonObject, ...keys: readonly string[]): JsonObject =>
   Object.fromEntries(
     Object.entries(metadata).filter(
@@ -266,7 +272,7 @@ const withStatus = (object: ApiObject, status: Json | undefined): ApiObject => {
   return rest;
 };
 
-/** Finalizers, and of a namespace also its contents, keep an object from going. */
+/** Returns whether finalizers, or the contents of a namespace, block the removal of an object. */
 function isHeld(object: ApiObject): boolean {
   if ((object.metadata.finalizers ?? []).length > 0) return true;
   const own = objectAt(object, 'spec')?.['finalizers'];

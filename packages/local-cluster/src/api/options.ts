@@ -3,11 +3,12 @@ import type { FieldValidation } from './decode.ts';
 import type { DeleteOptions } from './object-writer.ts';
 import { StatusError } from './status-error.ts';
 
-/** What a request asks for beside its object, checked as apimachinery's `metav1/validation` does. */
+/** Options of a request, validated as in apimachinery `metav1/validation`. */
 
 type Kind = 'CreateOptions' | 'UpdateOptions' | 'PatchOptions' | 'DeleteOptions' | 'ListOptions';
 
-const refused = (kind: Kind, text: string): StatusError => new StatusError(422, 'Invalid', `${kind}.meta.k8s.io "" is invalid: ${text}`);
+const invalidOption = (kind: Kind, text: string): StatusError =>
+  new StatusError(422, 'Invalid', `${kind}.meta.k8s.io "" is invalid: ${text}`);
 
 export const isTrue = (text: string | null): boolean => text === 'true' || text === '1' || text === '';
 
@@ -17,20 +18,20 @@ const kindOf = (method: string): Kind => writeKinds[method] ?? 'DeleteOptions';
 function dryRunOf(values: readonly string[], kind: Kind): boolean {
   const given = values.filter((value) => value !== '');
   if (given.every((value) => value === 'All')) return given.length > 0;
-  throw refused(kind, `dryRun: Unsupported value: ${JSON.stringify(given)}: supported values: "All"`);
+  throw invalidOption(kind, `dryRun: Unsupported value: ${JSON.stringify(given)}: supported values: "All"`);
 }
 
-/** @throws StatusError 422 for a value that is none */
+/** @throws StatusError 422 for an invalid value */
 export const writeOptions = (query: URLSearchParams, method: string): { readonly dryRun: boolean } => ({
   dryRun: dryRunOf(query.getAll('dryRun'), kindOf(method)),
 });
 
-/** @throws StatusError 422 for a value that is none */
+/** @throws StatusError 422 for an invalid value */
 export function validationOf(query: URLSearchParams, method: string): FieldValidation {
   const value = query.get('fieldValidation');
   if (value === null || value === '') return 'Warn';
   if (value === 'Strict' || value === 'Warn' || value === 'Ignore') return value;
-  throw refused(
+  throw invalidOption(
     kindOf(method),
     `fieldValidation: Unsupported value: ${JSON.stringify(value)}: supported values: "", "Ignore", "Strict", "Warn"`,
   );
@@ -38,30 +39,30 @@ export function validationOf(query: URLSearchParams, method: string): FieldValid
 
 const maxManagerBytes = 128;
 
-/** The manager that a request names, '' for none. @throws StatusError 422 for a name that can't be one */
+/** Returns the field manager of a request, '' when the request names none. @throws StatusError 422 for an invalid name */
 export function fieldManagerOf(query: URLSearchParams, method: string): string {
   const name = query.get('fieldManager') ?? '';
   if (Buffer.byteLength(name) > maxManagerBytes)
-    throw refused(kindOf(method), `fieldManager: Too long: may not be more than ${maxManagerBytes} bytes`);
+    throw invalidOption(kindOf(method), `fieldManager: Too long: may not be more than ${maxManagerBytes} bytes`);
   if (/[\p{C}\p{Zl}\p{Zp}]/u.test(name))
-    throw refused(kindOf(method), `fieldManager: Invalid value: ${JSON.stringify(name)}: should only contain printable characters`);
+    throw invalidOption(kindOf(method), `fieldManager: Invalid value: ${JSON.stringify(name)}: should only contain printable characters`);
   return name;
 }
 
-/** The manager of an apply, which must have one. */
+/** Returns the field manager of an apply, which requires one. */
 export function applyManagerOf(query: URLSearchParams): string {
   const manager = fieldManagerOf(query, 'PATCH');
-  if (manager === '') throw refused('PatchOptions', 'fieldManager: Required value: is required for apply patch');
+  if (manager === '') throw invalidOption('PatchOptions', 'fieldManager: Required value: is required for apply patch');
   return manager;
 }
 
-export function refuseForce(query: URLSearchParams): void {
-  if (query.get('force') !== null) throw refused('PatchOptions', 'force: Forbidden: may not be specified for non-apply patch');
+export function rejectForce(query: URLSearchParams): void {
+  if (query.get('force') !== null) throw invalidOption('PatchOptions', 'force: Forbidden: may not be specified for non-apply patch');
 }
 
 const policies = ['Background', 'Foreground', 'Orphan'];
 
-/** Options of a deletion stand in the body, or in the query as older clients send them. */
+/** Returns the options of a deletion from the body, or from the query as older clients send them. */
 export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions {
   const preconditions = objectAt(sent, 'preconditions');
   const uid = stringAt(preconditions, 'uid');
@@ -72,14 +73,14 @@ export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions
   const orphans = isObject(sent) ? sent['orphanDependents'] : undefined;
   const named = stringAt(sent, 'propagationPolicy') ?? query.get('propagationPolicy') ?? undefined;
   if (named !== undefined && typeof orphans === 'boolean') {
-    throw refused(
+    throw invalidOption(
       'DeleteOptions',
       `propagationPolicy: Invalid value: ${JSON.stringify(named)}: orphanDependents and deletionPropagation cannot be both set`,
     );
   }
   const policy = named ?? (orphans === true ? 'Orphan' : undefined);
   if (policy !== undefined && !policies.includes(policy)) {
-    throw refused(
+    throw invalidOption(
       'DeleteOptions',
       `propagationPolicy: Unsupported value: ${JSON.stringify(policy)}: supported values: "Foreground", "Background", "Orphan", "nil"`,
     );
@@ -94,13 +95,13 @@ export function deleteOptions(query: URLSearchParams, sent: Json): DeleteOptions
   };
 }
 
-/** @throws StatusError 422 for options that don't go together */
+/** @throws StatusError 422 for an invalid combination of options */
 export function checkListOptions(query: URLSearchParams, watching: boolean): void {
   const match = query.get('resourceVersionMatch') ?? '';
   const version = query.get('resourceVersion') ?? '';
   const initial = query.get('sendInitialEvents');
   const refuse = (field: string, text: string): never => {
-    throw refused('ListOptions', `${field}: ${text}`);
+    throw invalidOption('ListOptions', `${field}: ${text}`);
   };
   if (!watching && initial !== null) refuse('sendInitialEvents', 'Forbidden: sendInitialEvents is forbidden for list');
   if (watching) {

@@ -14,10 +14,13 @@ export const patchTypes = {
   apply: 'application/apply-patch+yaml',
 } as const;
 
-/** Deeper than any object of use, and less deep than the stack of what walks over it. */
+/** Maximum depth of a body: deeper than any useful object, and shallow enough for recursive functions. */
 const maxDepth = 1000;
 
-/** Counts brackets, in texts too: it may take a text for too deep that has a thousand more opened than closed in its strings. */
+/**
+ * Returns whether a body exceeds the maximum depth. A count of brackets, which includes brackets within strings, selects the bodies that
+ * need the exact check.
+ */
 function isTooDeep(text: string): boolean {
   let depth = 0;
   for (const [bracket] of text.matchAll(/[{}[\]]/g)) {
@@ -45,7 +48,10 @@ export function parseYamlBody(text: string): Json {
   }
 }
 
-/** The object after a patch other than apply. @throws StatusError 415 for a type that the kind does not take, 422 for a JSON patch that does not fit */
+/**
+ * Returns the object after a patch other than apply. @throws StatusError 415 for a patch type that the kind does not support, 422 for a
+ * JSON patch that does not apply
+ */
 export function patched(object: JsonObject, type: string, text: string, resource: ApiResource): JsonObject {
   switch (type) {
     case patchTypes.merge:
@@ -68,7 +74,7 @@ function objectIn(text: string): JsonObject {
 
 const maxOperations = 10_000;
 
-/** Kubernetes' patches replace members that are not there, against RFC 6902. */
+/** Kubernetes lets `replace` add absent members, unlike RFC 6902. */
 function addedWhereAbsent(operation: Operation, document: unknown): Operation {
   if (operation.op !== 'replace') return operation;
   const keys = operation.path.split('/').slice(1);

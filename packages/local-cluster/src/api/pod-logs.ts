@@ -10,7 +10,7 @@ export interface PodLogOptions {
   readonly signal: AbortSignal;
 }
 
-/** Where containers' output is read; undefined for a container of which there is none. */
+/** Reader of container logs; `open` returns undefined for a container without a log. */
 export interface PodLogs {
   open(podUid: string, containerName: string, options: PodLogOptions): AsyncIterable<Uint8Array> | undefined;
 }
@@ -29,7 +29,7 @@ function containerOf(pod: ApiObject, wanted: string | null): string {
   return only ?? '';
 }
 
-/** GET pods/{name}/log */
+/** Handles GET pods/{name}/log. */
 export function logResponse(pod: ApiObject, query: URLSearchParams, logs: PodLogs | undefined, signal: AbortSignal): PlaneResponse {
   const container = containerOf(pod, query.get('container'));
   const tail = query.get('tailLines');
@@ -43,7 +43,7 @@ export function logResponse(pod: ApiObject, query: URLSearchParams, logs: PodLog
     signal,
   });
   if (stream === undefined) {
-    // Nobody has it yet, so there is nobody to ask.
+    // A pod without a node has no kubelet and thus no log.
     if (stringAt(pod['spec'], 'nodeName') === undefined) return { status: 204, headers: {}, body: '' };
     throw new StatusError(
       400,

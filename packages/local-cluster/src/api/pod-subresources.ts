@@ -7,12 +7,12 @@ import type { PlaneResponse } from './request.ts';
 
 const success = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code: 201 };
 
-/** What conflicts of a binding are about. */
+/** Resource that the conflict messages of a binding name. */
 const binding = { group: '', plural: 'pods/binding', kind: 'Binding' };
 
 const podIn = ({ context, resource, path }: ResourceRequest): ApiObject => context.writer.get(resource, path.namespace, path.name ?? '');
 
-/** POST pods/{name}/binding: a scheduler has chosen the node. */
+/** Handles POST pods/{name}/binding, by which a scheduler assigns a node. */
 export function bind(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
   const body = bodyOf(scope);
@@ -42,7 +42,7 @@ function scheduled(pod: ApiObject, now: string): JsonObject {
   };
 }
 
-/** POST pods/{name}/eviction: without disruption budgets a deletion. */
+/** Handles POST pods/{name}/eviction as a deletion, because there are no disruption budgets. */
 export function evict(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
   const options = objectAt(bodyOf(scope), 'deleteOptions');

@@ -1,10 +1,10 @@
 const alphabet = 'bcdfghjklmnpqrstvwxz2456789';
 
-/** What generateName is continued with: five letters that make no words. */
+/** Returns the suffix for generateName: five characters from an alphabet that forms no English text. */
 export const nameSuffix = (random: () => number): string =>
   Array.from({ length: 5 }, () => alphabet[Math.floor(random() * alphabet.length)] ?? 'x').join('');
 
-/** A version 4 UUID from the given randomness, so that a simulation gets the same ones again. */
+/** Returns a version 4 UUID from the given random source, so that a simulation with the same seed gets the same UUIDs. */
 export function randomUuid(random: () => number): string {
   const digits = Array.from({ length: 32 }, () => Math.floor(random() * 16).toString(16));
   digits[12] = '4';

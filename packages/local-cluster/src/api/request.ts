@@ -1,37 +1,37 @@
 import type { WatchStream } from '../storage/watch-stream.ts';
 
-/** A request as the control plane sees it, however it came. */
+/** A request to the control plane, independent of the transport. */
 export interface PlaneRequest {
   readonly method: string;
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string;
   readonly query?: URLSearchParams;
-  /** Names in lower case. */
+  /** Headers by lower-case name. */
   readonly headers?: Readonly<Record<string, string | undefined>>;
   readonly body?: string;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborted when the client no longer waits for the response. */
   readonly signal?: AbortSignal;
 }
 
 export interface PlaneResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** A text, or a stream of texts (watch) or bytes (log) until it ends or its iterator's `return` is called. */
+  /** A text, or a stream of texts (watch) or bytes (log) until the stream ends or a reader calls `return`. */
   readonly body: string | WatchStream | AsyncIterable<Uint8Array>;
 }
 
-/** What a path of the resource API means. */
+/** A parsed path of the resource API. */
 export interface ResourcePath {
   readonly group: string;
   readonly version: string;
   readonly plural: string;
-  /** undefined: of all namespaces, or the kind has none. */
+  /** Undefined: all namespaces, or a cluster-scoped kind. */
   readonly namespace: string | undefined;
   readonly name: string | undefined;
   readonly subresource: string | undefined;
 }
 
-/** `/api/v1/…` and `/apis/{group}/{version}/…`; undefined for any other path, and for those of discovery. */
+/** Parses `/api/v1/…` and `/apis/{group}/{version}/…`; undefined for any other path, including paths of discovery. */
 export function parseResourcePath(path: string): ResourcePath | undefined {
   const parts = path
     .split('/')
@@ -42,7 +42,7 @@ export function parseResourcePath(path: string): ResourcePath | undefined {
   const [group = '', version = '', ...rest] = core ? ['', ...parts.slice(1)] : parts.slice(1);
   if (rest.length === 0) return undefined;
   const [first, namespace, plural, name, subresource] = rest;
-  // A namespace is an object itself, with subresources of its own.
+  // A namespace is an object too and has subresources of its own.
   if (first === 'namespaces' && namespace !== undefined && plural !== undefined && plural !== 'status' && plural !== 'finalize') {
     return { group, version, plural, namespace, name, subresource };
   }

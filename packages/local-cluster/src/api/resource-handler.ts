@@ -1,6 +1,6 @@
 import { parseVersion, listPage } from './list.ts';
-import { representationOf } from '../output/representation.ts';
-import { negotiate } from '../output/media-type.ts';
+import { negotiatedSerializer } from '../negotiation/serializer.ts';
+import { negotiate } from '../negotiation/media-type.ts';
 import type { ApiResource } from '../registry/api-resource.ts';
 import { isObject, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
 import type { ApiObject } from './api-object.ts';
@@ -17,7 +17,7 @@ import {
   deleteOptions,
   fieldManagerOf,
   isTrue,
-  refuseForce,
+  rejectForce,
   validationOf,
   writeOptions,
 } from './options.ts';
@@ -30,7 +30,7 @@ import { badRequest, invalid, methodNotAllowed, notFound, unsupportedMediaType }
 import { shapeOf } from '../json/duplicate-keys.ts';
 import { invalidValue } from '../schema/field-error.ts';
 
-/** Everything about one request to one kind. */
+/** A request to one kind, with the parsed path and the components that serve it. */
 export interface ResourceRequest {
   readonly context: PlaneContext;
   readonly request: PlaneRequest;
@@ -45,7 +45,7 @@ const minWatchSeconds = 1800;
 
 const contentTypeOf = ({ headers }: PlaneRequest): string => headers?.['content-type']?.split(';')[0]?.trim() ?? '';
 
-/** The manager that a write without a name of its own is put down to: the client's program. */
+/** Returns the field manager of a write: the given name, or the program of the user agent. */
 const managerOf = ({ query, request }: ResourceRequest): string => {
   const named = fieldManagerOf(query, request.method);
   return named !== '' ? named : (request.headers?.['user-agent']?.split('/')[0]?.slice(0, 128) ?? 'unknown');
@@ -68,42 +68,42 @@ const decoded = (scope: ResourceRequest, body: Json): JsonObject =>
     duplicates: duplicatesIn(scope),
   });
 
-/** Keys that the body has twice; of what is computed from it, nobody can say. */
+/** Returns the keys that the body contains twice. A patch is not checked, because the checked object is computed from it. */
 function duplicatesIn({ request, query }: ResourceRequest): readonly string[] {
   const { body = '', method } = request;
   if (method === 'PATCH' || validationOf(query, method) === 'Ignore' || !body.startsWith('{')) return [];
   return shapeOf(body).duplicates;
 }
 
-const representation = ({ resource, context, query, request }: ResourceRequest) =>
-  representationOf({ resource, clock: context.clock, includeObject: query.get('includeObject'), accept: request.headers?.['accept'] });
+const serializerOf = ({ resource, context, query, request }: ResourceRequest) =>
+  negotiatedSerializer({ resource, clock: context.clock, includeObject: query.get('includeObject'), accept: request.headers?.['accept'] });
 
 function objectResponse(scope: ResourceRequest, status: number, object: ApiObject): PlaneResponse {
-  const form = representation(scope);
-  return { status, headers: { 'content-type': form.contentType }, body: form.object(object) };
+  const serializer = serializerOf(scope);
+  return { status, headers: { 'content-type': serializer.contentType }, body: serializer.object(object) };
 }
 
 const objectIn = (scope: ResourceRequest): ApiObject => scope.context.writer.get(scope.resource, scope.path.namespace, nameIn(scope));
 const nameIn = ({ path }: ResourceRequest): string => path.name ?? '';
 
-/** GET of a collection. */
+/** Handles GET of a collection. */
 export function list(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   if (isTrue(query.get('watch'))) return watch(scope);
   checkListOptions(query, false);
   const selection = selectionOf(resource, path.namespace, query);
   const { items, metadata } = listPage(context.store, resource, selection, query);
-  const form = representation(scope);
+  const serializer = serializerOf(scope);
   return {
     status: 200,
-    headers: { 'content-type': form.contentType.replace('PartialObjectMetadata;', 'PartialObjectMetadataList;') },
-    body: form.list(items, metadata),
+    headers: { 'content-type': serializer.contentType.replace('PartialObjectMetadata;', 'PartialObjectMetadataList;') },
+    body: serializer.list(items, metadata),
   };
 }
 
 function watch(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
-  const form = representation(scope);
+  const serializer = serializerOf(scope);
   const sendInitial = isTrue(query.get('sendInitialEvents') ?? 'false');
   const bookmarks = isTrue(query.get('allowWatchBookmarks') ?? 'false');
   checkListOptions(query, true);
@@ -113,27 +113,27 @@ function watch(scope: ResourceRequest): PlaneResponse {
   const stream = context.hub.watch({
     resource,
     selection: selectionOf(resource, path.namespace, query, path.name),
-    representation: form,
+    serializer,
     version: startOf(context, sendInitial, query.get('sendInitialEvents') !== null, version),
     bookmarks,
     markInitial: sendInitial && bookmarks,
     timeoutMs: Math.min(timeoutMs, maxWatchMs),
   });
-  return { status: 200, headers: { 'content-type': form.contentType }, body: stream };
+  return { status: 200, headers: { 'content-type': serializer.contentType }, body: stream };
 }
 
-/** From which version a watch tells of changes; undefined: from the present state, which it tells of first. */
+/** Returns the version after which a watch starts. Undefined: the watch starts with the current state. */
 function startOf({ store }: PlaneContext, sendInitial: boolean, said: boolean, version: number | undefined): number | undefined {
   if (sendInitial) return undefined;
   if (version !== undefined && version !== 0) return version;
   return said ? store.revision : undefined;
 }
 
-/** GET of one object. */
+/** Handles GET of one object. */
 export const read = (scope: ResourceRequest): PlaneResponse =>
   isTrue(scope.query.get('watch') ?? 'false') ? watch(scope) : objectResponse(scope, 200, objectIn(scope));
 
-/** POST to a collection. */
+/** Handles POST to a collection. */
 export function create(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path } = scope;
   const body = bodyOf(scope);
@@ -163,7 +163,7 @@ function update(scope: ResourceRequest, old: ApiObject, sent: JsonObject, part: 
   return updated;
 }
 
-/** PUT of an object or of its status. */
+/** Handles PUT of an object or its status. */
 export function replace(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
   const old = objectIn(scope);
@@ -172,12 +172,12 @@ export function replace(scope: ResourceRequest): PlaneResponse {
   return objectResponse(scope, 200, update(scope, old, sent, partOf(scope)));
 }
 
-/** PATCH of an object or of its status. */
+/** Handles PATCH of an object or its status. */
 export function patch(scope: ResourceRequest): PlaneResponse {
   const { resource } = scope;
   const type = contentTypeOf(scope.request);
   if (type === patchTypes.apply) return apply(scope);
-  refuseForce(scope.query);
+  rejectForce(scope.query);
   const old = objectIn(scope);
   const result = patched(old, type, scope.request.body ?? '', resource);
   const unknown = validationOf(scope.query, 'PATCH') === 'Strict' ? unknownFields(result, resource) : [];
@@ -189,7 +189,7 @@ export function patch(scope: ResourceRequest): PlaneResponse {
   return objectResponse(scope, 200, update(scope, old, sent, partOf(scope)));
 }
 
-/** Server-side apply: creates what is not there. */
+/** Handles server-side apply, which creates a missing object. */
 function apply(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   const manager = applyManagerOf(query);
@@ -200,7 +200,7 @@ function apply(scope: ResourceRequest): PlaneResponse {
   if (sentName !== undefined && sentName !== name)
     throw badRequest(`the name of the object (${sentName}) does not match the name on the URL (${name})`);
   if (objectAt(body, 'metadata')?.['managedFields'] !== undefined) throw badRequest('metadata.managedFields must be nil');
-  // Checked as it is sent, so that a mistake in it is not taken for one in the object.
+  // The configuration is checked as sent, so that an error in the configuration is not attributed to the merged object.
   if (stringAt(body, 'kind') === undefined || stringAt(body, 'apiVersion') === undefined)
     throw badRequest(`the object provided is unrecognized (must be of type ${resource.kind}): apiVersion and kind are required`);
   checkTyped(body, resource);
@@ -225,10 +225,10 @@ function apply(scope: ResourceRequest): PlaneResponse {
 const deleteBody = (scope: ResourceRequest): Json =>
   scope.request.body === undefined || scope.request.body.trim() === '' ? {} : bodyOf(scope);
 
-/** Kinds whose deletion is answered with the object, gone or not. */
+/** Kinds for which the server answers a completed deletion with the object. */
 const returnDeleted: ReadonlySet<string> = new Set(['/pods', '/persistentvolumeclaims', '/services', '/serviceaccounts']);
 
-/** DELETE of one object. */
+/** Handles DELETE of one object. */
 export function remove(scope: ResourceRequest): PlaneResponse {
   const { context, resource } = scope;
   const { object, gone } = context.writer.delete(resource, objectIn(scope), deleteOptions(scope.query, deleteBody(scope)));
@@ -239,18 +239,18 @@ export function remove(scope: ResourceRequest): PlaneResponse {
   );
 }
 
-/** DELETE of a collection. */
+/** Handles DELETE of a collection. */
 export function removeAll(scope: ResourceRequest): PlaneResponse {
   const { context, resource, path, query } = scope;
   const selection = selectionOf(resource, path.namespace, query);
   const { items, metadata } = listPage(context.store, resource, selection, query);
   const options = deleteOptions(query, deleteBody(scope));
   for (const { object } of items) context.writer.delete(resource, object, options);
-  const form = representation(scope);
-  return { status: 200, headers: { 'content-type': form.contentType }, body: form.list(items, metadata) };
+  const serializer = serializerOf(scope);
+  return { status: 200, headers: { 'content-type': serializer.contentType }, body: serializer.list(items, metadata) };
 }
 
-/** GET, PUT and PATCH of the scale subresource. */
+/** Handles GET, PUT and PATCH of the scale subresource. */
 export function scale(scope: ResourceRequest): PlaneResponse {
   const { resource, request } = scope;
   const paths = resource.scale;

@@ -21,7 +21,7 @@ export function errorResponse(error: StatusError): PlaneResponse {
   return retryAfter === undefined ? response : { ...response, headers: { ...response.headers, 'retry-after': String(retryAfter) } };
 }
 
-/** The answer of a deletion that is complete, where the object itself is not sent. */
+/** Body of a completed deletion for kinds whose object is not returned. */
 export const deletedStatus = (details: { readonly name: string; readonly group: string; readonly kind: string; readonly uid: string }) => ({
   kind: 'Status',
   apiVersion: 'v1',

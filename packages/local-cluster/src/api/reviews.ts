@@ -2,11 +2,11 @@ import { objectAt, type Json } from '../json/json.ts';
 import type { PlaneResponse } from './request.ts';
 import { jsonResponse } from './respond.ts';
 
-/** There is one user, who may do everything: whoever has the token. */
+/** Only user of the cluster. Every client with the token is this user and may do everything. */
 const user = { username: 'admin', groups: ['system:masters', 'system:authenticated'] };
 const everything = { verbs: ['*'], apiGroups: ['*'], resources: ['*'] };
 
-const answers: Readonly<Record<string, (body: Json) => object>> = {
+const bodiesByPlural: Readonly<Record<string, (body: Json) => object>> = {
   selfsubjectaccessreviews: (body) => ({
     kind: 'SelfSubjectAccessReview',
     apiVersion: 'authorization.k8s.io/v1',
@@ -29,16 +29,16 @@ const answers: Readonly<Record<string, (body: Json) => object>> = {
   }),
 };
 
-/** Kinds that are asked, not stored: by group, for discovery. */
+/** Virtual kinds that are answered and not stored, by group for discovery. */
 export const reviewKinds = [
   { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
   { group: 'authorization.k8s.io', version: 'v1', plural: 'selfsubjectrulesreviews', kind: 'SelfSubjectRulesReview' },
   { group: 'authentication.k8s.io', version: 'v1', plural: 'selfsubjectreviews', kind: 'SelfSubjectReview' },
 ] as const;
 
-/** The answer to a review; undefined for any other kind. */
+/** Answers a review; undefined for any other kind. */
 export function reviewResponse(group: string, plural: string, body: () => Json): PlaneResponse | undefined {
   const known = reviewKinds.some((kind) => kind.group === group && kind.plural === plural);
-  const answer = known ? answers[plural]?.(body()) : undefined;
-  return answer === undefined ? undefined : jsonResponse(201, answer);
+  const response = known ? bodiesByPlural[plural]?.(body()) : undefined;
+  return response === undefined ? undefined : jsonResponse(201, response);
 }

@@ -47,7 +47,7 @@ function methodsFor(resource: ApiResource, { name, subresource }: ResourcePath):
   }
 }
 
-/** The version that clients see; they ask it for what the server can do. */
+/** Version of the server, by which clients detect its features. */
 const version = {
   major: '1',
   minor: '34',
@@ -69,7 +69,7 @@ const fixedPaths: Readonly<Record<string, () => PlaneResponse>> = {
 
 const emptyQuery = new URLSearchParams();
 
-/** From a request to its answer, within this turn. @throws StatusError */
+/** Answers a request within the current turn of the event loop. @throws StatusError */
 export function route(context: PlaneContext, openApi: OpenApi, request: PlaneRequest): PlaneResponse {
   const path = request.path.length > 1 ? request.path.replace(/\/+$/, '') : request.path;
   const other = request.method === 'GET' ? otherPath(context, openApi, path, request.headers?.['accept']) : undefined;
@@ -107,16 +107,16 @@ function resourceResponse(context: PlaneContext, path: string, request: PlaneReq
   return warnings.length === 0 ? response : { ...response, headers: { ...response.headers, warning: warnings.map(warning).join(', ') } };
 }
 
-/** A group that is served knows its kinds; of any other, this server knows no path. */
+/** A path of an unknown kind in a served group is answered with a Status; any other path with the plain text of Kubernetes. */
 function unknownKind({ registry }: PlaneContext, { group, version }: ResourcePath): PlaneResponse {
   const served = registry.all().some((resource) => resource.builtin && resource.group === group && resource.version === version);
   if (served) throw noSuchResource();
   return textResponse(404, '404 page not found\n');
 }
 
-/** An object of a namespaced kind is addressed in its namespace, one of another kind is not. */
+/** Objects of a namespaced kind are addressed in a namespace, cluster-scoped objects are not. */
 const isAddressed = (resource: ApiResource, { namespace, name }: ResourcePath): boolean =>
   resource.namespaced ? namespace !== undefined || name === undefined : namespace === undefined;
 
-/** RFC 7234 §5.5, as Kubernetes sends it. A header holds no other characters. */
+/** Formats a warning header (RFC 7234 §5.5) as Kubernetes does. Characters that a header cannot hold are replaced. */
 const warning = (text: string): string => `299 - ${JSON.stringify(text).replaceAll(/[^\x20-\x7e]/g, '?')}`;

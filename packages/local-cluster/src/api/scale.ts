@@ -3,7 +3,7 @@ import type { ApiResource, ScalePaths } from '../registry/api-resource.ts';
 import { invalidValue, type FieldError } from '../schema/field-error.ts';
 import type { ApiObject } from './api-object.ts';
 
-/** `autoscaling/v1 Scale` of an object. */
+/** Returns the `autoscaling/v1 Scale` of an object. */
 export function scaleOf(object: ApiObject, paths: ScalePaths) {
   const { name, namespace, uid, resourceVersion, creationTimestamp } = object.metadata;
   const replicas = (path: readonly string[]): number => Number(valueAt(object, path) ?? 0);
@@ -19,7 +19,7 @@ export function scaleOf(object: ApiObject, paths: ScalePaths) {
 
 const maxReplicas = 2_147_483_647;
 
-/** The numbers that a Scale shows must be some that it can hold. The dot in front of the path is Kubernetes'. */
+/** Returns the errors of replica counts that a Scale cannot represent. Kubernetes writes these field paths with a leading dot. */
 export function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly FieldError[] {
   return (scale === undefined ? [] : [scale.spec, scale.status]).flatMap((path) => {
     const replicas = valueAt(object, path);
@@ -30,7 +30,10 @@ export function scaleErrors(object: ApiObject, { scale }: ApiResource): readonly
   });
 }
 
-/** The object with the number of replicas that a Scale asks for. Its metadata is the Scale's: a version in it is a precondition. */
+/**
+ * Returns the object with the replicas of a Scale. The metadata of the Scale replace those of the object, so that a resourceVersion is a
+ * precondition.
+ */
 export function withScale(object: ApiObject, scale: JsonObject, paths: ScalePaths): JsonObject {
   const replicas = numberAt(scale['spec'], 'replicas') ?? 0;
   const { name, namespace, uid, resourceVersion } = objectAt(scale, 'metadata') ?? {};

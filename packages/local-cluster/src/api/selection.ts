@@ -4,10 +4,10 @@ import type { ApiObject } from './api-object.ts';
 import { fieldMatcher, parseFieldSelector } from './field-selector.ts';
 import { labelMatcher } from './label-selector.ts';
 
-/** Which objects of a kind a list or a watch is about. */
+/** Objects of a kind that a list or a watch covers. */
 export interface Selection {
   readonly namespace: string | undefined;
-  /** Set where a field selector names one object: it need not be searched for. */
+  /** Name of the only object that a field selector permits, which makes a search unnecessary. */
   readonly name: string | undefined;
   matches(object: ApiObject): boolean;
 }
@@ -28,11 +28,11 @@ export function selectionOf(resource: ApiResource, namespace: string | undefined
 
 export interface SelectedEvent {
   readonly type: 'ADDED' | 'MODIFIED' | 'DELETED';
-  /** left: the object still exists, but not in the selection. */
+  /** `left`: the object still exists but no longer matches the selection. */
   readonly state: 'after' | 'left';
 }
 
-/** What a change means to whoever watches the selection. */
+/** Returns the event that a change causes for watchers of the selection. */
 export function eventIn(selection: Selection, change: Change): SelectedEvent | undefined {
   if (selection.namespace !== undefined && change.namespace !== selection.namespace) return undefined;
   const was = change.before !== undefined && selection.matches(change.before.object);

@@ -15,13 +15,13 @@ interface StatusDetails {
   readonly causes?: readonly { readonly reason?: string; readonly message?: string; readonly field?: string }[];
 }
 
-/** A refusal as clients of Kubernetes know it: a `Status` object and its HTTP code. */
+/** An error in the form that clients of Kubernetes expect: a `Status` object and an HTTP code. */
 export class StatusError extends Error {
   override readonly name = 'StatusError';
   readonly code: number;
   readonly reason: string;
   readonly details: StatusDetails | undefined;
-  /** Where a list that has expired can go on. */
+  /** Token with which an expired list continues. */
   readonly continueToken: string | undefined;
 
   constructor(
@@ -78,7 +78,7 @@ export const conflict = (
     detailsOf(subject, name),
   );
 
-/** The refusal of a deletion whose preconditions do not hold; it names the kind, not the plural. */
+/** Returns the error of a deletion whose preconditions fail; the message has the kind instead of the plural. */
 export const deletionConflict = ({ kind, group }: Subject, name: string, why: string): StatusError =>
   new StatusError(409, 'Conflict', `Operation cannot be fulfilled on ${qualified(kind, group)} "${name}": ${why}`, {
     name,

@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '@conversation-operator/kube/clock';
 import { apiVersionOf, type ApiResource } from '../registry/api-resource.ts';
-import { leaving, type Representation } from '../output/representation.ts';
+import { objectLeavingSelection, type Serializer } from '../negotiation/serializer.ts';
 import type { Change } from '../storage/change.ts';
 import type { ObjectStore } from '../storage/object-store.ts';
 import { WatchStream } from '../storage/watch-stream.ts';
@@ -12,11 +12,11 @@ const bookmarkIntervalMs = 60_000;
 export interface WatchRequest {
   readonly resource: ApiResource;
   readonly selection: Selection;
-  readonly representation: Representation;
-  /** undefined: begin with the present state. */
+  readonly serializer: Serializer;
+  /** Version after which the watch starts. Undefined: the watch starts with the current state. */
   readonly version: number | undefined;
   readonly bookmarks: boolean;
-  /** Say by a bookmark where the initial state ends. */
+  /** Sends a bookmark at the end of the initial events. */
   readonly markInitial: boolean;
   readonly timeoutMs: number;
 }
@@ -25,14 +25,14 @@ interface Watcher {
   readonly request: WatchRequest;
   readonly stream: WatchStream;
   readonly timer: Timer;
-  /** Changes up to here have been seen. */
+  /** Version up to which the watcher has received all changes. */
   version: number;
   first: boolean;
 }
 
 const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`;
 
-/** Brings every change to the watchers of its kind, each form of it made once. */
+/** Sends every change to the watchers of its kind. Watchers with the same encoding share one serialized text. */
 export class WatchHub {
   readonly #store: ObjectStore;
   readonly #clock: Clock;
@@ -40,7 +40,7 @@ export class WatchHub {
   readonly #watchers = new Map<string, Set<Watcher>>();
   #bookmarkTimer: Timer | undefined;
 
-  /** `maxLines`: how far a watcher may fall behind before it is cut. */
+  /** `maxLines` is the maximum number of unread lines; a watcher with more is closed. */
   constructor(options: { readonly store: ObjectStore; readonly clock: Clock; readonly maxLines: number }) {
     this.#store = options.store;
     this.#clock = options.clock;
@@ -74,14 +74,14 @@ export class WatchHub {
   }
 
   #sendState(watcher: Watcher): void {
-    const { resource, selection, representation, markInitial } = watcher.request;
+    const { resource, selection, serializer: representation, markInitial } = watcher.request;
     const lines: string[] = [];
     for (const { object, json } of this.#store.list(resource.key, selection.namespace)) {
       if (!selection.matches(object)) continue;
       lines.push(line('ADDED', representation.event(object, json, watcher.first)));
       watcher.first = false;
     }
-    // One text: the present state is no backlog.
+    // The current state is sent as one text, because it does not count as backlog.
     if (lines.length > 0) watcher.stream.push(lines.join(''));
     if (markInitial) this.#bookmark(watcher, { 'k8s.io/initial-events-end': 'true' });
   }
@@ -107,18 +107,20 @@ export class WatchHub {
     for (const watcher of watchers) this.#offer(watcher, change, texts);
   }
 
-  /** `texts`: what has been made of this change for others already. */
+  /** `texts` holds the serialized forms of this change that other watchers have caused. */
   #offer(watcher: Watcher, change: Change, texts: Map<string, string>): void {
     if (change.version <= watcher.version) return;
     watcher.version = change.version;
     const event = eventIn(watcher.request.selection, change);
     if (event === undefined) return;
-    const { representation } = watcher.request;
+    const { serializer: representation } = watcher.request;
     const key = `${event.type} ${event.state} ${representation.key} ${watcher.first}`;
     let text = texts.get(key);
     if (text === undefined) {
       const object =
-        event.state === 'left' && change.before !== undefined ? leaving(change.before.object, change.version) : change.after.object;
+        event.state === 'left' && change.before !== undefined
+          ? objectLeavingSelection(change.before.object, change.version)
+          : change.after.object;
       text = line(event.type, representation.event(object, event.state === 'after' ? change.after.json : undefined, watcher.first));
       texts.set(key, text);
     }
@@ -136,7 +138,7 @@ export class WatchHub {
     watcher.stream.push(line('BOOKMARK', JSON.stringify({ kind: resource.kind, apiVersion: apiVersionOf(resource), metadata })));
   }
 
-  /** Runs only while somebody wants bookmarks. */
+  /** Arms the timer for bookmarks while any watcher requests bookmarks. */
   #scheduleBookmarks(): void {
     if (this.#bookmarkTimer !== undefined) return;
     const wanting = [...this.#watchers.values()].flatMap((watchers) => [...watchers]).filter(({ request }) => request.bookmarks);
@@ -158,7 +160,7 @@ export class WatchHub {
     this.#bookmarkTimer = undefined;
   }
 
-  /** Ends the watches of one kind, or of all. */
+  /** Ends the watches of one kind, or of all kinds. */
   end(key?: string): void {
     for (const [resource, watchers] of this.#watchers) {
       if (key === undefined || resource === key) for (const { stream } of [...watchers]) stream.end();

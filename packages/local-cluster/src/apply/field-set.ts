@@ -2,8 +2,8 @@ import { equal, isArray, isObject, type Json, type JsonObject } from '../json/js
 import { childPlace, identityAt, isAtomicMap, itemPlace, keyDefault, type Place } from './list-keys.ts';
 
 /**
- * A set of fields in the form of `fieldsV1`. An element of a path is `f:name`, `k:{"key":"value"}` (an item by its keys) or
- * `v:value` (an item by itself); a path is its elements joined by a NUL.
+ * A set of fields in the form of `fieldsV1`. An element of a path is `f:name`, `k:{"key":"value"}` (an item by its keys) or `v:value` (an
+ * item by its value); NUL joins the elements of a path.
  */
 export type FieldSet = ReadonlySet<string>;
 
@@ -17,7 +17,7 @@ export const itemElement = (item: Json, place: Place): string | undefined => {
   return `k:${JSON.stringify(Object.fromEntries([...identity.keys].sort().map((key) => [key, item[key] ?? keyDefault(place, key)])))}`;
 };
 
-/** Every field that a value sets. */
+/** Returns every field that a value sets. */
 export function fieldsOf(value: Json, place: Place): FieldSet {
   const found = new Set<string>();
   collect(value, place, [], found);
@@ -38,7 +38,7 @@ function collect(value: Json, place: Place, path: readonly string[], found: Set<
   }
   for (const item of value) {
     const at = [...path, itemElement(item, place) ?? ''];
-    // The item itself is set too: it goes when its last field goes.
+    // The set includes the item itself, which is removed together with its last field.
     found.add(at.join(joint));
     if (isObject(item)) collect(item, { ...itemPlace(place) }, at, found);
   }
@@ -88,7 +88,7 @@ export function valueAtPath(value: Json | undefined, path: readonly string[]): J
   }, value);
 }
 
-/** The value without what stands at the path. */
+/** Returns the value without the field or item at the path. */
 export function removedAtPath(value: Json, path: readonly string[]): Json {
   const [element, ...rest] = path;
   if (element === undefined) return value;
@@ -105,7 +105,7 @@ export function removedAtPath(value: Json, path: readonly string[]): Json {
   return value.map((item, position) => (position === index ? removedAtPath(item, rest) : item));
 }
 
-/** `.spec.containers[name="a"].image`, as conflicts name fields. */
+/** Formats a path as conflict messages do: `.spec.containers[name="a"].image`. */
 export const shownPath = (path: string): string =>
   elementsOf(path)
     .map((element) => {

@@ -1,13 +1,13 @@
 import type { Schema } from '../schema/structural-schema.ts';
 import { valuesOf } from '../schema/structural-schema.ts';
 
-/** How the items of a list are told apart: by keys, by themselves, or not at all. */
+/** Identity of list items: by keys, by value, or none. */
 export type ListIdentity =
   { readonly kind: 'map'; readonly keys: readonly string[] } | { readonly kind: 'set' } | { readonly kind: 'atomic' };
 
 const atomic: ListIdentity = { kind: 'atomic' };
 
-/** Lists of the built-in kinds and of metadata that are no atoms, as in Kubernetes' OpenAPI. */
+/** Lists of the built-in kinds and of metadata that are not atomic in the OpenAPI of Kubernetes. */
 const builtinLists: Readonly<Record<string, ListIdentity>> = {
   containers: { kind: 'map', keys: ['name'] },
   initContainers: { kind: 'map', keys: ['name'] },
@@ -26,7 +26,7 @@ const builtinLists: Readonly<Record<string, ListIdentity>> = {
 const containerPorts: ListIdentity = { kind: 'map', keys: ['containerPort', 'protocol'] };
 const servicePorts: ListIdentity = { kind: 'map', keys: ['port', 'protocol'] };
 
-/** A place in an object: what its schema says, and whether it is Kubernetes' own. */
+/** A position in an object: its schema, and whether a built-in type defines it. */
 export interface Place {
   readonly schema: Schema | undefined;
   readonly builtin: boolean;
@@ -51,9 +51,9 @@ export function identityAt({ schema, builtin, field }: Place): ListIdentity {
   return type === 'map' ? { kind: 'map', keys: schema?.['x-kubernetes-list-map-keys'] ?? [] } : atomic;
 }
 
-/** Selectors and the like are set as a whole. */
+/** Returns whether a map is set as a whole, such as a selector. */
 export const isAtomicMap = ({ schema }: Place): boolean => schema?.['x-kubernetes-map-type'] === 'atomic';
 
-/** Values that an item's key has when it is left out: the default of its schema, or of a port's protocol. */
+/** Returns the value of an absent key of an item: the default of its schema, or TCP for the protocol of a port. */
 export const keyDefault = (place: Place, key: string) =>
   itemPlace(place).schema?.properties?.[key]?.default ?? (place.builtin && key === 'protocol' ? 'TCP' : undefined);

@@ -60,7 +60,7 @@ const serverMetadata = [
   'selfLink',
 ];
 
-/** The part of an object that managers can own. */
+/** Returns the part of an object that managers can own. */
 export function ownable(object: JsonObject, part: Writer['part'], hasStatus: boolean): JsonObject {
   if (part === 'status') return object['status'] === undefined ? {} : { status: object['status'] };
   const metadata = without(objectAt(object, 'metadata') ?? {}, ...serverMetadata);
@@ -72,14 +72,14 @@ const isManager = (entry: ManagerEntry, writer: Writer, operation: ManagerEntry[
   entry.manager === writer.manager && entry.operation === operation && entry.subresource === (writer.part === 'status' ? 'status' : '');
 
 /**
- * The managers after an update without apply: what it changed is the writer's now. Kept from an object's first server-side
- * apply on; before, nobody can ask.
+ * Returns the managers after an update other than apply: the writer owns the changed fields. The server tracks managers from the first
+ * server-side apply of an object on, because nothing reads them earlier.
  */
 export function managersAfterUpdate(old: ApiObject, sent: JsonObject, writer: Writer): JsonArray | undefined {
   const present = old.metadata.managedFields;
   if (present === undefined) return undefined;
   const [first, ...more] = arrayAt(objectAt(sent, 'metadata'), 'managedFields');
-  // The way to say so: a list with nothing in it.
+  // Kubernetes defines a list with one empty entry as the request to clear managedFields.
   if (isObject(first) && more.length === 0 && Object.keys(first).length === 0) return [];
   const { resource, part } = writer;
   const before = ownable(old, part, resource.hasStatus);
@@ -113,7 +113,7 @@ export const entryOf = (
   fields,
 });
 
-/** Fields of an object that nobody has tracked so far belong to whoever made it, called as Kubernetes calls it. */
+/** Returns the managers of an object. An object without managedFields gets the manager `before-first-apply`, as in Kubernetes. */
 export function managersOf(old: ApiObject, writer: Writer): readonly ManagerEntry[] {
   if (old.metadata.managedFields !== undefined) return readManagers(old.metadata.managedFields);
   const fields = fieldsOf(ownable(old, 'main', writer.resource.hasStatus), rootOf(writer.resource));

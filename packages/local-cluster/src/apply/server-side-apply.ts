@@ -9,11 +9,11 @@ import { entryOf, managersOf, ownable, rootOf, writeManagers, type ManagerEntry,
 export interface Application extends Writer {
   readonly old: ApiObject | undefined;
   readonly config: JsonObject;
-  /** Take fields over from other managers. */
+  /** Takes over conflicting fields of other managers. */
   readonly force: boolean;
 }
 
-/** The live value with the applied one laid over it: maps by key, lists by their items' identity, atoms as a whole. */
+/** Merges the configuration into the live value: maps by key, lists by the identity of items, and atomic values as a whole. */
 function merged(live: Json | undefined, config: Json, place: Place): Json {
   if (isObject(config) && isObject(live) && !isAtomicMap(place)) {
     const result: Record<string, Json | undefined> = { ...live };
@@ -33,8 +33,8 @@ function merged(live: Json | undefined, config: Json, place: Place): Json {
 }
 
 /**
- * Server-side apply: the object as the manager wants it, and who manages what after that.
- * @throws StatusError 409 for fields that others manage and that would change, unless forced
+ * Server-side apply: returns the merged object and the managers after the apply.
+ * @throws StatusError 409 for fields of other managers that would change, unless forced
  */
 export function applied(application: Application): { readonly object: JsonObject; readonly managedFields: JsonArray } {
   const { old, config, resource, part } = application;
@@ -55,7 +55,7 @@ export function applied(application: Application): { readonly object: JsonObject
 const isOwn = (entry: ManagerEntry, { manager, part }: Application): boolean =>
   entry.manager === manager && entry.operation === 'Apply' && entry.subresource === (part === 'status' ? 'status' : '');
 
-/** Fields of others that would change; they are taken over if forced. */
+/** Returns the changed fields of other managers, which a forced apply takes over. */
 function conflictsOf(
   old: ApiObject,
   next: JsonObject,
@@ -85,10 +85,10 @@ function conflictsOf(
   });
 }
 
-/** That an item exists is no conflict: its fields are. */
+/** The existence of an item is not a conflict; its fields may be. */
 const isItemPath = (path: string): boolean => elementsOf(path).at(-1)?.startsWith('k:') === true;
 
-/** What this manager applied before and does not any more goes, unless somebody else wants it. */
+/** Removes the fields that this manager applied earlier and no longer applies, unless another manager owns them. */
 function withoutAbandoned(
   object: JsonObject,
   wanted: FieldSet,
@@ -103,7 +103,7 @@ function withoutAbandoned(
   return isObject(result) ? result : object;
 }
 
-/** An apply that changes nothing leaves the object as it is: the times of its managers too. */
+/** Keeps the time of an unchanged manager, so that an apply without changes leaves the object unchanged. */
 function keepTime(managers: JsonArray, old: ApiObject | undefined, { manager }: Application): JsonArray {
   const before = old?.metadata.managedFields ?? [];
   return managers.map((entry) => {

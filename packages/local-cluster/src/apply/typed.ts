@@ -6,17 +6,17 @@ import { itemElement, shownPath } from './field-set.ts';
 import { childPlace, itemPlace, type Place } from './list-keys.ts';
 import { rootOf } from './managed-fields.ts';
 
-/** Items that stand twice in a list whose items are told apart. */
-function doubleItems(value: Json | undefined, place: Place, path: string): readonly string[] {
+/** Returns the duplicate items of lists whose items have an identity. */
+function duplicateItems(value: Json | undefined, place: Place, path: string): readonly string[] {
   if (isObject(value)) {
-    return Object.entries(value).flatMap(([key, child]) => doubleItems(child, childPlace(place, key), `${path}.${key}`));
+    return Object.entries(value).flatMap(([key, child]) => duplicateItems(child, childPlace(place, key), `${path}.${key}`));
   }
   if (!isArray(value)) return [];
   const seen = new Set<string>();
   return value.flatMap((item) => {
     const element = itemElement(item, place);
     if (element === undefined) return [];
-    const inner = doubleItems(item, itemPlace(place), `${path}${shownPath(element)}`);
+    const inner = duplicateItems(item, itemPlace(place), `${path}${shownPath(element)}`);
     if (!seen.has(element)) {
       seen.add(element);
       return inner;
@@ -26,13 +26,14 @@ function doubleItems(value: Json | undefined, place: Place, path: string): reado
 }
 
 /**
- * What is applied must be of the kind's schema in every field, or nobody could tell whose it is. Kubernetes says so with 500.
+ * Checks that the schema of the kind defines every applied field, because an unknown field could have no owner. Kubernetes answers such a
+ * configuration with 500.
  * @throws StatusError
  */
 export function checkTyped(config: JsonObject, resource: ApiResource): void {
   const unknown: string[] = [];
   prune(config, resource.schema, unknown);
-  const faults = [...unknown.map((field) => `.${field}: field not declared in schema`), ...doubleItems(config, rootOf(resource), '')];
+  const faults = [...unknown.map((field) => `.${field}: field not declared in schema`), ...duplicateItems(config, rootOf(resource), '')];
   if (faults.length === 0) return;
   const metadata = objectAt(config, 'metadata');
   const subject = `${stringAt(metadata, 'namespace') ?? ''}/${stringAt(metadata, 'name') ?? ''}; ${apiVersionOf(resource)}, Kind=${resource.kind}`;

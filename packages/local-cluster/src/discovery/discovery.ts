@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { parseAccept } from '../output/media-type.ts';
+import { parseAccept } from '../negotiation/media-type.ts';
 import { noSuchResource } from '../api/status-error.ts';
 import { jsonResponse } from '../api/respond.ts';
 import type { PlaneResponse } from '../api/request.ts';
@@ -10,7 +10,7 @@ const versionOf = ({ group, version }: DiscoveredGroup) => ({ groupVersion: grou
 
 const optional = (key: string, values: readonly string[]) => (values.length > 0 ? { [key]: values } : {});
 
-/** Clients compare it alone: that it differs where the stored version does. */
+/** Returns the storage version hash, which clients only compare for equality. */
 const storageHash = (group: string, version: string, kind: string): string =>
   createHash('sha256').update(`${group}/${version}/${kind}`).digest().subarray(0, 8).toString('base64');
 
@@ -38,7 +38,7 @@ const legacyEntries = (
   })),
 ];
 
-/** The kinds of one group, `/api/v1` and `/apis/{group}/{version}`. */
+/** Returns the resources of one group, for `/api/v1` and `/apis/{group}/{version}`. */
 function legacyResources(found: DiscoveredGroup | undefined) {
   if (found === undefined) throw noSuchResource();
   return {
@@ -82,7 +82,7 @@ const aggregated = (groups: readonly DiscoveredGroup[], version: string) => ({
   })),
 });
 
-/** The version of aggregated discovery that a client asks for, if any. */
+/** Returns the version of aggregated discovery that a client accepts, if any. */
 function aggregatedVersion(accept: string | undefined): string | undefined {
   const ranges = parseAccept(accept ?? '').filter(
     ({ type, parameters }) => type === 'application/json' && parameters['g'] === 'apidiscovery.k8s.io',
@@ -90,7 +90,7 @@ function aggregatedVersion(accept: string | undefined): string | undefined {
   return ranges.map(({ parameters }) => parameters['v']).find((version) => version === 'v2' || version === 'v2beta1');
 }
 
-/** Answers the paths of discovery; undefined for any other. */
+/** Answers the paths of discovery; undefined for any other path. */
 export function discoveryResponse(path: string, accept: string | undefined, registry: Registry): PlaneResponse | undefined {
   const parts = path.split('/').filter((part) => part !== '');
   const [root, group, version] = parts;

@@ -12,7 +12,7 @@ const metaName = 'V1ObjectMeta';
 
 const groupVersionKind = ({ group, version, kind }: ApiResource) => ({ group, version, kind });
 
-/** Built-in kinds are called as Kubernetes calls them, by their package of Go. */
+/** Returns the schema name of a kind. Built-in kinds have the names of Kubernetes, which follow the packages of Go. */
 const componentName = ({ group, version, kind, model }: ApiResource): string =>
   model !== undefined && group !== 'apiextensions.k8s.io'
     ? `io.k8s.api.${group === '' ? 'core' : (group.split('.')[0] ?? '')}.${version}.${kind}`
@@ -22,14 +22,14 @@ const metaTypes: ReadonlySet<string> = new Set(
   'ObjectMeta OwnerReference ManagedFieldsEntry LabelSelector LabelSelectorRequirement Condition'.split(' '),
 );
 
-/** The name of a type that kinds are made of, from that of its model (`V1PodSpec`). */
+/** Returns the schema name of a type from the name of its model (`V1PodSpec`). */
 function partName(model: string): string {
   const [, version = 'V1', name = model] = /^(?:Core)?(V\d+[a-z0-9]*)(.+)$/.exec(model) ?? [];
   if (metaTypes.has(name)) return `io.k8s.apimachinery.pkg.apis.meta.${version.toLowerCase()}.${name}`;
   return `io.k8s.api.${name.startsWith('Lease') ? 'coordination' : 'core'}.${version.toLowerCase()}.${name}`;
 }
 
-/** The schemas of some kinds and of everything they refer to. */
+/** Returns the schemas of the kinds and of all types that they reference. */
 function components(resources: readonly ApiResource[]): Record<string, unknown> {
   const schemas: Record<string, unknown> = {};
   const pending = [metaName];
@@ -62,11 +62,11 @@ const queryParameter = (name: string, description: string) => ({
   schema: { type: 'string', uniqueItems: true },
 });
 
-/** kubectl looks here for what a server can check itself. */
+/** Query parameters by which kubectl detects server-side validation. */
 const writeParameters = [
-  queryParameter('dryRun', 'All: do everything but store.'),
-  queryParameter('fieldManager', 'Who writes.'),
-  queryParameter('fieldValidation', 'Ignore, Warn or Strict: what happens to fields that are not known.'),
+  queryParameter('dryRun', 'All: the server processes the request without storing the result.'),
+  queryParameter('fieldManager', 'Name of the client that makes the changes.'),
+  queryParameter('fieldValidation', 'Ignore, Warn or Strict: treatment of unknown and duplicate fields.'),
 ];
 
 function pathsOf(resource: ApiResource): Record<string, unknown> {
@@ -111,7 +111,7 @@ interface Documents {
   readonly index: string;
 }
 
-/** OpenAPI v3 of every group, made again when the kinds change. */
+/** OpenAPI v3 documents of every group, rebuilt when the kinds change. */
 export class OpenApi {
   readonly #registry: Registry;
   #documents: Documents | undefined;
@@ -120,7 +120,7 @@ export class OpenApi {
     this.#registry = registry;
   }
 
-  /** Answers `/openapi/v3` and what is under it; undefined for any other path. */
+  /** Answers `/openapi/v3` and the paths below; undefined for any other path. */
   respond(path: string): PlaneResponse | undefined {
     if (path === '/openapi/v2') throw noSuchResource();
     if (path !== '/openapi/v3' && !path.startsWith('/openapi/v3/')) return undefined;

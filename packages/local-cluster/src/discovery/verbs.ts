@@ -10,7 +10,7 @@ export interface DiscoveredSubresource {
   readonly verbs: readonly string[];
 }
 
-/** What discovery says of a kind. */
+/** Entry of a kind in discovery. */
 export interface DiscoveredResource {
   readonly plural: string;
   readonly singular: string;
@@ -69,7 +69,7 @@ const reviewGroups = (): readonly DiscoveredGroup[] =>
       })),
   }));
 
-/** Every group that is served, the core group first. */
+/** Returns every served group, the core group first. */
 export const discoverGroups = (registry: Registry): readonly DiscoveredGroup[] => [
   ...registry.groups().map(({ group, version }) => ({
     group,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { tooLarge } from '../api/status-error.ts';
 
-/** The body. @throws StatusError 413 when it is longer than allowed; the rest is not read then */
+/** Reads the body. @throws StatusError 413 when the body exceeds the limit; the rest then remains unread */
 export async function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
   if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(`limit is ${maxBytes}`);
   const chunks: Buffer[] = [];

@@ -1,13 +1,13 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
 /**
- * kubectl sends its token over TLS only, so the server needs a certificate. This makes one in X.509's encoding (RFC 5280), for
- * 127.0.0.1 and localhost, signed by itself: whoever trusts exactly this certificate needs no authority.
+ * A self-signed X.509 certificate (RFC 5280) for 127.0.0.1 and localhost. kubectl sends its token only over TLS, and clients trust exactly
+ * this certificate, so no authority is needed.
  */
 export interface Certificate {
-  /** PEM. */
+  /** Certificate in PEM. */
   readonly cert: string;
-  /** PEM, PKCS #8. */
+  /** Private key in PEM, PKCS #8. */
   readonly key: string;
 }
 
@@ -31,7 +31,7 @@ const truth = Buffer.of(0x01, 0x01, 0xff);
 const ecdsaWithSha256 = sequence(objectId('2a8648ce3d040302'));
 const commonName = (name: string): Buffer => sequence(encoded(0x31, sequence(objectId('550403'), encoded(0x0c, Buffer.from(name)))));
 
-/** UTCTime before 2050, as RFC 5280 §4.1.2.5 wants it, GeneralizedTime after. */
+/** Encodes a time as RFC 5280 §4.1.2.5 requires: UTCTime before 2050, GeneralizedTime from then on. */
 function time(date: Date): Buffer {
   const text = `${date.toISOString().slice(0, 19).replaceAll(/[-:T]/g, '')}Z`;
   return date.getUTCFullYear() < 2050 ? encoded(0x17, Buffer.from(text.slice(2))) : encoded(0x18, Buffer.from(text));
@@ -40,7 +40,7 @@ function time(date: Date): Buffer {
 const dnsName = (name: string): Buffer => encoded(0x82, Buffer.from(name));
 const ipAddress = (...address: readonly number[]): Buffer => encoded(0x87, Buffer.from(address));
 
-/** Basic constraints: an authority. Subject alternative names: where the server listens. */
+/** Basic constraints (an authority) and subject alternative names (the addresses of the server). */
 const extensions = explicit(
   3,
   sequence(
@@ -54,13 +54,13 @@ const pem = (der: Buffer): string =>
 
 export function createCertificate({ nowMs }: { readonly nowMs: number }): Certificate {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
-  // Clients' clocks may be a little behind.
+  // The certificate is valid from an hour ago, since clocks of clients may be behind.
   const from = new Date(nowMs - 3_600_000);
   const to = new Date(nowMs);
   to.setUTCFullYear(to.getUTCFullYear() + years);
   const name = commonName('conversation-operator');
   const serial = randomBytes(16);
-  // Positive, and no leading zero.
+  // The serial number is positive and has no leading zero.
   serial[0] = 0x40 | ((serial[0] ?? 0) & 0x3f);
   const content = sequence(
     explicit(0, encoded(0x02, Buffer.of(2))),

@@ -5,14 +5,16 @@ import { stringify } from 'yaml';
 const name = 'conversation-operator';
 
 export interface KubeconfigContent {
-  /** kubectl keeps the token to itself unless this is https. */
+  /** URL of the server; kubectl sends the token only over https. */
   readonly server: string;
   readonly token: string;
-  /** PEM; the certificate that the server is known by. */
+  /** Certificate of the server in PEM. */
   readonly ca?: string;
 }
 
-/** Writes a kubeconfig that only this user can read. A reader sees the old file or the new one, never a part. */
+/**
+ * Writes a kubeconfig that only this user can read. The file is replaced atomically, so a reader sees either the old or the new content.
+ */
 export function writeKubeconfig(path: string, { server, token, ca }: KubeconfigContent): void {
   const authority = ca === undefined ? {} : { 'certificate-authority-data': Buffer.from(ca).toString('base64') };
   const text = stringify({

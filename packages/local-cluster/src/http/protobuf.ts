@@ -2,8 +2,8 @@ import { badRequest, unsupportedMediaType } from '../api/status-error.ts';
 import { isArray, isObject, type Json } from '../json/json.ts';
 
 /**
- * kubectl sends some of what it creates as protobuf and takes no refusal. This reads the messages that it sends: an envelope
- * (`runtime.Unknown`, after four magic bytes) around a message of one of the types below, numbered as in Kubernetes' .proto files.
+ * Decoder for the protobuf messages of kubectl, which sends some requests as protobuf without a fallback to JSON. A message is an envelope
+ * (`runtime.Unknown`, after four magic bytes) around one of the types below, with the field numbers of the .proto files of Kubernetes.
  */
 export const protobufType = 'application/vnd.kubernetes.protobuf';
 
@@ -59,7 +59,7 @@ const accessReview = message({
   2: ['nonResourceAttributes', message({ 1: ['path', 'string'], 2: ['verb', 'string'] })],
 });
 
-/** By kind: the kinds have different names in every group that is served. */
+/** Message types by kind. No two served groups have a kind of the same name here. */
 const types: Readonly<Record<string, Message>> = {
   Namespace: message({ 1: metadata }),
   ConfigMap: message({ 1: metadata, 2: ['data', strings], 3: ['binaryData', { map: 'bytes' }], 4: ['immutable', 'boolean'] }),
@@ -93,14 +93,14 @@ function* rawFields(bytes: Buffer): Generator<RawField> {
     let value = 0n;
     for (let shift = 0n; ; shift += 7n) {
       const byte = bytes[offset];
-      if (byte === undefined || shift > 63n) throw badRequest('the protobuf message is cut short');
+      if (byte === undefined || shift > 63n) throw badRequest('the protobuf message is truncated');
       offset += 1;
       value |= BigInt(byte & 0x7f) << shift;
       if (byte < 0x80) return BigInt.asIntN(64, value);
     }
   };
   const slice = (length: number): Buffer => {
-    if (offset + length > bytes.length) throw badRequest('the protobuf message is cut short');
+    if (offset + length > bytes.length) throw badRequest('the protobuf message is truncated');
     offset += length;
     return bytes.subarray(offset - length, offset);
   };
@@ -121,7 +121,7 @@ function* rawFields(bytes: Buffer): Generator<RawField> {
         yield { number, value: slice(4) };
         break;
       default:
-        throw badRequest('the protobuf message has a field of an unknown form');
+        throw badRequest('the protobuf message has a field of an unknown wire type');
     }
   }
 }
@@ -163,14 +163,14 @@ function read(bytes: Buffer, { fields }: Message): Record<string, Json> {
       if (isList(type.list) || isMap(type.list)) continue;
       entries.set(name, [...(isArray(present) ? present : []), valueOf(value, type.list)]);
     } else if (type !== 'string' || buffer(value).length > 0) {
-      // Go writes strings that are not set, too.
+      // Go writes unset strings too.
       entries.set(name, valueOf(value, type));
     }
   }
   return Object.fromEntries(entries);
 }
 
-/** The object as JSON. @throws StatusError 415 for a kind that nobody sends in this form */
+/** Converts a protobuf body to JSON. @throws StatusError 415 for a kind without a message type */
 export function jsonOfProtobuf(bytes: Buffer): string {
   if (!bytes.subarray(0, 4).equals(magic)) throw badRequest('the body is not in the protobuf form of Kubernetes');
   const parts = new Map([...rawFields(bytes.subarray(4))].map(({ number, value }) => [number, buffer(value)]));

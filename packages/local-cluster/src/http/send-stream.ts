@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 
 /**
- * Sends a stream piece by piece, at the pace at which it is read. A reader that takes nothing for `stalledMs` is cut: what it
- * has not read would have to be kept for it.
+ * Sends a stream chunk by chunk, as fast as the client reads. The connection of a client that reads nothing for `stalledMs` is closed,
+ * because the server would otherwise have to buffer the unread data.
  */
 export async function sendStream(
   response: ServerResponse,
@@ -21,7 +21,7 @@ export async function sendStream(
     }
     response.end();
   } catch (error) {
-    // Aborted while it waited for the reader: nobody is there to be told.
+    // The wait for the client was aborted, and the connection can carry no error message.
     response.destroy();
     if (!signal.aborted) throw error;
   } finally {

@@ -17,33 +17,33 @@ import { sendStream } from './send-stream.ts';
 export interface ApiServerOptions {
   readonly plane: ControlPlane;
   readonly host: '127.0.0.1';
-  /** 0: any that is free. */
+  /** Port; 0 selects any free port. */
   readonly port: number;
-  /** What clients send as bearer token. */
+  /** Bearer token that clients have to send. */
   readonly token: string;
   readonly logger: Logger;
   readonly podLogs?: PodLogs;
-  /** Known to clients by their kubeconfig, so keep it over restarts; a new one by default. */
+  /** Certificate of the server. Kubeconfigs contain the certificate, so the caller keeps it over restarts. Default: a new certificate. */
   readonly certificate?: Certificate;
-  /** How long a watcher may take to read what it was sent, before it is cut; 30 s by default. */
+  /** Maximum time that a watcher takes to read sent data before its connection is closed; default 30 s. */
   readonly stalledMs?: number;
 }
 
 export interface ApiServer {
-  /** Plain HTTP, for this process and its children. */
+  /** URL for plain HTTP, which this process and its children use. */
   readonly url: string;
-  /** The same port with TLS, for kubectl: it sends no token otherwise. */
+  /** URL of the same port with TLS, which kubectl requires to send its token. */
   readonly secureUrl: string;
-  /** PEM; what `secureUrl` is known by. */
+  /** Certificate of `secureUrl` in PEM. */
   readonly ca: string;
-  /** Ends watches, waits for requests under way, gives the port free. Does not close the plane. */
+  /** Ends the watches, waits for pending requests, and releases the port. The control plane remains open. */
   close(): Promise<void>;
 }
 
 const maxBodyBytes = 3 * 1024 * 1024;
 const requestTimeoutMs = 60_000;
 const limits = { keepAliveTimeout: 75_000, requestTimeout: requestTimeoutMs, noDelay: true };
-/** How long requests under way may take when the server closes. */
+/** Maximum time for pending requests when the server closes. */
 const graceMs = 2000;
 const openPaths: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/livez']);
 
@@ -56,7 +56,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   const expected = digest(`Bearer ${options.token}`);
   const closing = new AbortController();
 
-  async function answer(request: IncomingMessage, signal: AbortSignal): Promise<PlaneResponse> {
+  async function respond(request: IncomingMessage, signal: AbortSignal): Promise<PlaneResponse> {
     const url = request.url ?? '/';
     const mark = url.indexOf('?');
     const path = mark === -1 ? url : url.slice(0, mark);
@@ -80,7 +80,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     const gone = new AbortController();
     response.once('close', () => gone.abort());
     const signal = AbortSignal.any([gone.signal, closing.signal]);
-    const { status, headers, body } = await answer(request, signal).catch((error: unknown) => {
+    const { status, headers, body } = await respond(request, signal).catch((error: unknown) => {
       if (!(error instanceof StatusError) && !gone.signal.aborted)
         logger.error('A request could not be answered', { path: request.url, error });
       return errorResponse(error instanceof StatusError ? error : internalError(error));
@@ -89,7 +89,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       if (typeof body !== 'string') await body[Symbol.asyncIterator]().return?.();
       return;
     }
-    // What is left of a body that was too large would be taken for the next request.
+    // The connection is closed, because the parser would read the rest of a rejected body as the next request.
     if (status === 413 || closing.signal.aborted) response.setHeader('connection', 'close');
     if (typeof body === 'string') {
       response.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
@@ -97,13 +97,13 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     }
     response.writeHead(status, headers);
     await sendStream(response, body, { signal, stalledMs });
-    // Its head promised to keep the connection.
+    // The header has announced a persistent connection, so the server closes the socket.
     if (closing.signal.aborted) request.socket.end();
   }
 
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
     serve(request, response).catch((error: unknown) => {
-      logger.warn('A response broke off', { path: request.url, error });
+      logger.warn('A response was aborted', { path: request.url, error });
       response.destroy();
     });
   };
@@ -116,7 +116,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     socket.once('close', () => sockets.delete(socket));
     handOver(socket, plain, secure);
   });
-  // They listen through the server above, and begin to watch over their connections' times when told so.
+  // Both servers receive connections from the server above and start their connection timeouts on the `listening` event.
   plain.emit('listening');
   secure.emit('listening');
   server.listen(port, host);
@@ -142,7 +142,7 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
   };
 }
 
-/** A TLS handshake begins with this byte, no HTTP request does. */
+/** First byte of a TLS handshake, which no HTTP request starts with. */
 const handshake = 0x16;
 
 function handOver(socket: Socket, plain: EventEmitter, secure: EventEmitter): void {
@@ -154,7 +154,7 @@ function handOver(socket: Socket, plain: EventEmitter, secure: EventEmitter): vo
     socket.removeAllListeners('timeout');
     socket.unshift(first);
     (first[0] === handshake ? secure : plain).emit('connection', socket);
-    // The parser is attached in this turn and reads from the next.
+    // The parser is attached in this turn and reads from the next turn on.
     process.nextTick(() => socket.resume());
   });
 }

@@ -1,13 +1,13 @@
-/** What JSON.parse does not tell of a text: keys that an object has twice, and how deep it goes. */
+/** Properties of a JSON text that JSON.parse does not report: duplicate keys and the depth. */
 export interface TextShape {
-  /** Paths of keys that come again, in the form of strict decoding (`spec.ports[0].name`); each once. */
+  /** Paths of duplicate keys in the form of strict decoding (`spec.ports[0].name`), each path once. */
   readonly duplicates: readonly string[];
   readonly depth: number;
 }
 
 interface Level {
   readonly path: string;
-  /** undefined: a list. */
+  /** Undefined: the level is a list. */
   readonly keys: Set<string> | undefined;
   key: string;
   index: number;
@@ -20,7 +20,7 @@ const pathAt = ({ path, keys, key, index }: Level): string => {
   return path === '' ? key : `${path}.${key}`;
 };
 
-/** Of a text that JSON.parse has accepted. */
+/** Returns the shape of a text that JSON.parse has accepted. */
 export function shapeOf(text: string): TextShape {
   const duplicates = new Set<string>();
   const levels: Level[] = [];

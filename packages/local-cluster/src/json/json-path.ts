@@ -1,8 +1,8 @@
 import { isArray, isObject, type Json } from './json.ts';
 
 /**
- * The part of Kubernetes' JSONPath that printer columns, scale and selectable fields use:
- * `.a.b`, `.a\.b`, `['a.b']`, `[0]`, `[-1]`, `[*]`, `.*`, `[?(@.type=="Ready")].status`, `..` is not.
+ * The part of the JSONPath of Kubernetes that printer columns, scale and selectable fields use: `.a.b`, `.a\.b`, `['a.b']`, `[0]`, `[-1]`,
+ * `[*]`, `.*` and `[?(@.type=="Ready")].status`. Recursive descent (`..`) is not supported.
  */
 export type JsonPath = readonly Step[];
 
@@ -37,7 +37,7 @@ function operandOf(text: string): Json {
   }
 }
 
-/** @throws SyntaxError for what is not understood. */
+/** @throws SyntaxError for an unsupported path */
 export function parseJsonPath(text: string): JsonPath {
   let rest = text.trim();
   if (rest.startsWith('{') && rest.endsWith('}')) rest = rest.slice(1, -1);
@@ -90,11 +90,11 @@ function stepInto(node: Json, step: Step): readonly Json[] {
   }
 }
 
-/** Every value that the path leads to; none when a key is absent. */
+/** Returns every value at the path; none when a key is absent. */
 export const findAll = (value: Json, path: JsonPath): readonly Json[] =>
   path.reduce<readonly Json[]>((nodes, step) => nodes.flatMap((node) => stepInto(node, step)), [value]);
 
-/** A path of plain keys (`.spec.replicas`) as its keys; undefined for any other. */
+/** Returns the keys of a path of plain keys (`.spec.replicas`); undefined for any other path. */
 export function plainKeys(text: string): readonly string[] | undefined {
   const keys = parseJsonPath(text).map((step) => (step.kind === 'key' ? step.key : undefined));
   return keys.every((key) => key !== undefined) ? keys : undefined;

@@ -1,4 +1,4 @@
-/** JSON as it is kept: nothing that has been stored or handed out is changed in place. `undefined` means absent. */
+/** Immutable JSON: stored and returned values are never changed in place. `undefined` means absent. */
 export type Json = null | boolean | number | string | JsonArray | JsonObject;
 export type JsonArray = readonly Json[];
 export interface JsonObject {
@@ -29,22 +29,22 @@ export const booleanAt = (value: Json | undefined, key: string): boolean | undef
   return typeof child === 'boolean' ? child : undefined;
 };
 
-/** The value at a path of keys. */
+/** Returns the value at a path of keys. */
 export const valueAt = (value: Json | undefined, path: readonly string[]): Json | undefined =>
   path.reduce<Json | undefined>((node, key) => (isObject(node) ? node[key] : undefined), value);
 
-/** The object with the value at a path of keys replaced; objects on the way are made where there are none. */
+/** Returns the object with the value at a path of keys replaced; absent parents are created. */
 export function withValueAt(object: JsonObject, path: readonly string[], value: Json | undefined): JsonObject {
   const [key, ...rest] = path;
   if (key === undefined) return object;
   return { ...object, [key]: rest.length === 0 ? value : withValueAt(objectAt(object, key) ?? {}, rest, value) };
 }
 
-/** The object without some of its keys. */
+/** Returns the object without the given keys. */
 export const without = (object: JsonObject, ...keys: readonly string[]): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([key]) => !keys.includes(key)));
 
-/** Deep equality; the order of keys and keys that are `undefined` don't count. */
+/** Compares deeply, without regard to the order of keys and to keys that are `undefined`. */
 export function equal(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true;
   if (isArray(a)) return isArray(b) && a.length === b.length && a.every((item, index) => equal(item, b[index]));

@@ -1,6 +1,6 @@
 import { isObject, type Json, type JsonObject } from './json.ts';
 
-/** RFC 7386. */
+/** Applies a JSON merge patch (RFC 7386). */
 export function mergePatch(target: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;
   const result: Record<string, Json | undefined> = isObject(target) ? { ...target } : {};
@@ -12,7 +12,7 @@ export function mergePatch(target: Json | undefined, patch: Json): Json {
   return result;
 }
 
-/** Assigns a key that came from outside: `__proto__` becomes a key like any other. */
+/** Assigns a key from outside, so that `__proto__` becomes an ordinary key. */
 export function setOwn(target: Record<string, Json | undefined>, key: string, value: Json | undefined): void {
   if (key === '__proto__') Object.defineProperty(target, key, { value, enumerable: true, configurable: true, writable: true });
   else target[key] = value;

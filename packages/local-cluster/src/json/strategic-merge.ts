@@ -2,8 +2,8 @@ import { equal, isArray, isObject, stringAt, type Json, type JsonArray, type Jso
 import { setOwn } from './merge-patch.ts';
 
 /**
- * Strategic merge patch for the built-in kinds. Kubernetes takes merge keys from struct tags; the ones of the kinds served here
- * depend on nothing but the field's name, except `ports`, which containers key by containerPort and services by port.
+ * Merge keys of strategic merge patch for the built-in kinds. Kubernetes reads merge keys from struct tags; the keys of the served kinds
+ * depend only on the name of the field, except for `ports`, which containers key by containerPort and services by port.
  */
 const mergeKeys: Readonly<Record<string, readonly string[]>> = {
   containers: ['name'],
@@ -92,7 +92,7 @@ function mergeList(mergeKey: string, present: JsonArray, patch: JsonArray): Json
   return result;
 }
 
-/** Brings the list into the order that the patch asks for; what it does not name keeps its place at the end. */
+/** Sorts the list in the order of the patch; items that the order does not name remain at the end. */
 function reorder(result: Record<string, Json | undefined>, key: string, order: JsonArray): void {
   const items = result[key];
   if (!isArray(items)) return;

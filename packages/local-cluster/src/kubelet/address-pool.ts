@@ -5,7 +5,7 @@ export interface Reservation {
   release(): Promise<void>;
 }
 
-/** 127.64.0.0/10, without octets that look like a network or a broadcast address. */
+/** Returns an address of 127.64.0.0/10, without octets that resemble a network or a broadcast address. */
 export function loopbackAddress(random: () => number): string {
   const octet = (from: number, count: number) => from + Math.floor(random() * count);
   return `127.${octet(64, 64)}.${octet(1, 254)}.${octet(1, 254)}`;
@@ -20,11 +20,11 @@ const listen = (host: string, port: number): Promise<Server> =>
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
 
-const attempts = 50;
+const maxAttempts = 50;
 
 /**
- * Addresses for pods. One is taken as long as this process listens on a fixed port of it: no two nodes of the machine can give the
- * same one away, and the kernel lets go of it when the process dies, however it dies.
+ * Addresses for pods. This process reserves an address by listening on a fixed port of the address: no two nodes of the machine can reserve
+ * the same address, and the kernel releases the address when the process ends, even when it is killed.
  */
 export class AddressPool {
   readonly #random: () => number;
@@ -35,9 +35,12 @@ export class AddressPool {
     this.#port = options.port;
   }
 
-  /** Takes an address, `preferred` if it is free. Throws where loopback addresses can't be bound, as on macOS without aliases. */
+  /**
+   * Reserves an address, `preferred` if that one is free. Throws where the system cannot bind loopback addresses, such as macOS without
+   * aliases.
+   */
   async reserve(preferred?: string): Promise<Reservation> {
-    for (let attempt = 0; attempt < attempts; attempt += 1) {
+    for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
       const address = attempt === 0 && preferred !== undefined ? preferred : loopbackAddress(this.#random);
       try {
         const server = await listen(address, this.#port);
@@ -45,13 +48,13 @@ export class AddressPool {
       } catch (error) {
         if (codeOf(error) === 'EADDRINUSE') continue;
         throw new Error(
-          `can't listen on ${address}:${this.#port}: pods need the loopback addresses 127.64.0.0/10, which Linux has and other systems must be given`,
+          `can't listen on ${address}:${this.#port}: pods need the loopback addresses 127.64.0.0/10, which Linux provides and other systems need as aliases`,
           { cause: error },
         );
       }
     }
     throw new Error(
-      `no loopback address is free after ${attempts} attempts: does a program listen on port ${this.#port} of all addresses, a kubelet perhaps?`,
+      `no loopback address is free after ${maxAttempts} attempts; another program, for example a kubelet, may listen on port ${this.#port} of all addresses`,
     );
   }
 }

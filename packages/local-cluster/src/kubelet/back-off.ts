@@ -1,14 +1,14 @@
-/** A kubelet's waits between restarts, in milliseconds. */
+/** Delays of a kubelet between restarts, in milliseconds. */
 export interface BackOffLimits {
   readonly initialMs: number;
   readonly maxMs: number;
-  /** A run that lasted this long clears what came before. */
+  /** Duration of a run after which the delay is reset. */
   readonly resetAfterMs: number;
 }
 
 export const kubeletBackOff: BackOffLimits = { initialMs: 10_000, maxMs: 300_000, resetAfterMs: 600_000 };
 
-/** How long the next restart waits after the end of a run; 0 before the first one, which is immediate. */
+/** Delay before the next restart after the end of a run; 0 before the first restart, which is immediate. */
 export interface BackOff {
   readonly delayMs: number;
 }
@@ -22,7 +22,7 @@ export const raised = (backOff: BackOff, limits: BackOffLimits): BackOff => ({
 export const afterRun = (backOff: BackOff, ranMs: number, limits: BackOffLimits): BackOff =>
   ranMs >= limits.resetAfterMs ? noBackOff : backOff;
 
-/** As in a kubelet's messages: 10s, 1m20s, 5m0s. */
+/** Formats a duration as the messages of a kubelet do: 10s, 1m20s, 5m0s. */
 export function goDuration(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (ms < 1000) return `${ms}ms`;

@@ -2,7 +2,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import { configMaps, secrets, type Container, type Pod } from '@conversation-operator/kube/core';
 
-/** A container can't be started as its spec stands: CreateContainerConfigError. */
+/** The spec of a container cannot be started: CreateContainerConfigError. */
 export class ContainerConfigError extends Error {
   override readonly name = 'ContainerConfigError';
 }
@@ -11,13 +11,13 @@ type Variables = Record<string, string>;
 type EnvVar = NonNullable<Container['env']>[number];
 type KeySource = { readonly name?: string; readonly key: string; readonly optional?: boolean };
 
-/** `$(NAME)` as Kubernetes expands it: `$$` is a dollar sign, and what is not known stays as it is written. */
+/** Expands `$(NAME)` as Kubernetes does: `$$` is a dollar sign, and unknown references remain unchanged. */
 export const expand = (text: string, variables: Readonly<Variables>): string =>
   text.replace(/\$(?:\$|\(([^()]*)\))/g, (written: string, name: string | undefined) =>
     name === undefined ? '$' : Object.hasOwn(variables, name) ? (variables[name] ?? written) : written,
   );
 
-/** The value that a fieldRef names; undefined for fields that the downward API does not have. */
+/** Returns the value of a fieldRef; undefined for fields that the downward API does not have. */
 export function fieldOf(pod: Pod, path: string, addresses: { readonly podIP: string; readonly hostIP: string }): string | undefined {
   const { metadata, spec } = pod;
   const entry = /^metadata\.(labels|annotations)\['([^']+)'\]$/.exec(path);
@@ -44,7 +44,10 @@ export function fieldOf(pod: Pod, path: string, addresses: { readonly podIP: str
   }
 }
 
-/** What the spec of a container says of its environment, in the order of a kubelet: envFrom, then env, later entries winning. */
+/**
+ * Returns the environment that the spec of a container defines, in the order of a kubelet: envFrom, then env, and later entries take
+ * precedence.
+ */
 export async function specifiedEnvironment(
   pod: Pod,
   container: Container,
@@ -100,7 +103,7 @@ function keyOf(data: Readonly<Variables> | undefined, reference: KeySource, kind
   throw new ContainerConfigError(`couldn't find key ${reference.key} in ${kind} ${pod.metadata.namespace ?? ''}/${reference.name ?? ''}`);
 }
 
-/** Secrets and config maps, each read once a start. */
+/** Secrets and config maps, each of which is read once per start. */
 class Sources {
   readonly #client: KubeClient;
   readonly #namespace: string;
@@ -131,7 +134,7 @@ class Sources {
   }
 }
 
-/** What was read; undefined when there is no such object. */
+/** Returns the object that was read; undefined when there is no such object. */
 export async function found<T>(read: () => Promise<T>): Promise<T | undefined> {
   try {
     return await read();

@@ -5,12 +5,12 @@ import { EventEmitter, once } from 'node:events';
 import type { Logger } from '@conversation-operator/kube/logger';
 import { startsOfTail } from './log-tail.ts';
 
-/** A log's file and the older part that rotation has made of it. */
+/** Returns the path of the rotated part of a log. */
 const older = (path: string): string => `${path}.1`;
 
 /**
- * What one container prints. Every run begins a new file, and the run before stays readable; a file that has grown to `maxBytes` is
- * moved aside and replaced, the one moved before is dropped. A disk that refuses writes costs lines, never a container.
+ * The log of one container. Every run starts a new file, and the file of the previous run remains readable. A file that has reached
+ * `maxBytes` is rotated, and the older rotated part is dropped. When the disk rejects writes, lines are lost and the container continues.
  */
 export class ContainerLog {
   readonly #path: string;
@@ -19,7 +19,7 @@ export class ContainerLog {
   readonly #logger: Logger;
   readonly #changes = new EventEmitter().setMaxListeners(0);
   #file: FileHandle | undefined;
-  /** Between `begin` and `end`, also while a rotation has no file open. */
+  /** True between `begin` and `end`, even while a rotation has no open file. */
   #running = false;
   #size = 0;
   #version = 0;
@@ -34,7 +34,7 @@ export class ContainerLog {
     mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
   }
 
-  /** Moves the present run's log aside and begins another. */
+  /** Moves the log of the current run aside and starts a new one. */
   begin(): Promise<void> {
     return this.#inTurn(async () => {
       await rm(older(this.#previousPath), { force: true });
@@ -49,7 +49,7 @@ export class ContainerLog {
   write(chunk: Uint8Array): Promise<void> {
     return this.#inTurn(async () => {
       if (!this.#running) return;
-      // Closed by a rotation that could not open the next one.
+      // A rotation that could not open the next file has closed this one.
       this.#file ??= await open(this.#path, 'a', 0o600);
       if (this.#size > 0 && this.#size + chunk.byteLength > this.#maxBytes) {
         await this.#file.close();
@@ -63,7 +63,7 @@ export class ContainerLog {
     });
   }
 
-  /** The run is over: followers come to their end. */
+  /** Ends the log of the run, and with it the reads of followers. */
   end(): Promise<void> {
     return this.#inTurn(async () => {
       this.#running = false;
@@ -73,7 +73,7 @@ export class ContainerLog {
     });
   }
 
-  /** Undefined when there is no such run. */
+  /** Returns the log of the current or previous run; undefined when there is no such run. */
   open(options: {
     readonly follow: boolean;
     readonly tailLines?: number;
@@ -107,7 +107,7 @@ export class ContainerLog {
       let inode = (await file.stat()).ino;
       let position = starts.get(inode) ?? 0;
       while (!signal.aborted) {
-        // Both asked before reading: what is written after this is still read in the next round.
+        // Both values are read before the file, so that the next iteration reads everything that is written later.
         const running = this.#running;
         const version = this.#version;
         const current = await inodeOf(path);
@@ -117,7 +117,7 @@ export class ContainerLog {
           yield Uint8Array.from(buffer.subarray(0, bytesRead));
           continue;
         }
-        // Moved aside before it was read to its end: it gets no more.
+        // A rotated file that was read to its end receives no more data.
         const next = current === inode ? undefined : await successor(path, inode);
         if (next !== undefined) {
           await file.close();
@@ -134,7 +134,7 @@ export class ContainerLog {
     }
   }
 
-  /** One write after the other; a failure is told once and forgotten when writing works again. */
+  /** Runs one write after the other. A failure is logged once, and again only after a successful write. */
   #inTurn(task: () => Promise<void>): Promise<void> {
     this.#last = this.#last.then(task).then(
       () => {
@@ -167,14 +167,14 @@ async function startsByInode(files: readonly string[], starts: readonly (number 
   return new Map(entries);
 }
 
-/** The file after one that is at `path` no more; undefined in the middle of a rotation. */
+/** Opens the successor of a file that is no longer at `path`; undefined during a rotation. */
 async function successor(path: string, inode: number): Promise<FileHandle | undefined> {
   const opened = (file: string) => open(file, 'r').catch(() => undefined);
-  // In this order: a rotation in between moves the newer one to where it is looked for next.
+  // The files are opened in this order, because a rotation in between moves the newer file to the path that is opened second.
   const newer = await opened(path);
   const aside = await opened(older(path));
   if (aside !== undefined && (await aside.stat()).ino !== inode) {
-    // Two rotations since: the file in question has been dropped, and this one came after it.
+    // Two rotations have happened: the followed file was dropped, and this file came directly after it.
     await newer?.close();
     return aside;
   }

@@ -1,7 +1,7 @@
 import type { Container, Pod } from '@conversation-operator/kube/core';
 import { noBackOff, type BackOff } from './back-off.ts';
 
-/** How a run of a container ended. Times are RFC 3339 in whole seconds. */
+/** The end of a run of a container. Times are RFC 3339 in whole seconds. */
 export interface Terminated {
   readonly containerID: string;
   readonly exitCode: number;
@@ -23,13 +23,13 @@ export type ContainerState =
     }
   | { readonly kind: 'terminated'; readonly run: Terminated; readonly finishedAtMs: number };
 
-/** What the node knows of one container of a pod. Milliseconds are of the monotonic clock. */
+/** State of one container of a pod on this node. Milliseconds are of the monotonic clock. */
 export interface ContainerRecord {
   readonly name: string;
   readonly state: ContainerState;
-  /** The run before the present one. */
+  /** Run before the current one. */
   readonly last?: Terminated;
-  /** Whether there has ever been a run: from then on, every start is a restart. */
+  /** True once the container has run; every later start is a restart. */
   readonly ran: boolean;
   readonly restarts: number;
   readonly backOff: BackOff;
@@ -44,11 +44,11 @@ export const Waiting = {
   errImagePull: 'ErrImagePull',
   imagePullBackOff: 'ImagePullBackOff',
   crashLoopBackOff: 'CrashLoopBackOff',
-  /** The node was stopped in good order: its next start runs the container again, whatever its restart policy. */
+  /** The node was stopped gracefully. Its next start runs the container again, whatever the restart policy. */
   nodeStopped: 'NodeStopped',
 } as const;
 
-/** A SIGKILL's exit code; also what is said of runs whose end nobody saw. */
+/** Exit code of a process that SIGKILL ended, also reported for runs whose end was not observed. */
 export const killedExitCode = 137;
 
 export const isSidecar = (container: Container): boolean => container.restartPolicy === 'Always';
@@ -94,8 +94,8 @@ function stateFromReported(reported: ReportedStatus, now: { readonly iso: string
 }
 
 /**
- * The records of a pod that an earlier process of this node may have run. Nothing runs any more: what is reported as running has
- * ended unseen. Waits start anew.
+ * Returns the records of a pod that an earlier process of this node may have run. No container of that process runs any more, so a run that
+ * is reported as running counts as ended. Back-off delays start over.
  */
 export function recordsFromStatus(pod: Pod, now: { readonly iso: string; readonly ms: number }): Map<string, ContainerRecord> {
   const reported = new Map(

@@ -8,7 +8,7 @@ import { Prober, type ProbeKind } from './prober.ts';
 import type { ProcessExit, ProcessRunner, RunningProcess } from './process-runner.ts';
 
 export interface ContainerRunOptions {
-  /** Names the run, and everything it starts. */
+  /** Unique id of the run and of every process that the run starts. */
   readonly runId: string;
   readonly container: Container;
   readonly launch: Launch;
@@ -17,14 +17,14 @@ export interface ContainerRunOptions {
   readonly runner: ProcessRunner;
   readonly log: ContainerLog;
   readonly clock: Clock;
-  /** `started` or `ready` may have changed. */
+  /** Called when `started` or `ready` may have changed. */
   readonly onChange: () => void;
   readonly onUnhealthy: (message: string) => void;
 }
 
-const maxExecOutput = 1024;
+const maxExecOutputChars = 1024;
 
-/** One run of a container: its process, its probes, and its way to an end. */
+/** One run of a container: its process, its probes, and its termination. */
 export class ContainerRun {
   readonly exited: Promise<ProcessExit>;
   readonly #process: RunningProcess;
@@ -33,7 +33,7 @@ export class ContainerRun {
   #over = false;
   #deadline: { readonly atMs: number; readonly timer: Timer } | undefined;
 
-  /** Rejects with the system's error when the program can't be started. */
+  /** Rejects with the error of the system when the program cannot be started. */
   static async start(options: ContainerRunOptions): Promise<ContainerRun> {
     const { runner, runId, launch, log } = options;
     await log.begin();
@@ -74,7 +74,7 @@ export class ContainerRun {
     return this.#prober.ready;
   }
 
-  /** SIGTERM, and SIGKILL when the grace is over. Another call can only shorten it. */
+  /** Sends SIGTERM, and SIGKILL after the grace period. A repeated call can only shorten the grace period. */
   terminate(graceMs: number): void {
     if (this.#over) return;
     const atMs = this.#clock.monotonic() + graceMs;
@@ -94,10 +94,10 @@ export class ContainerRun {
       const process = await runner.start({
         ...launch,
         command,
-        // Its own id: its end must not end the container.
+        // The command has an id of its own, because its end must not end the container.
         runId: `${runId}.${randomUUID()}`,
         output: (chunk) => {
-          if (printed.length < maxExecOutput) printed += Buffer.from(chunk).toString();
+          if (printed.length < maxExecOutputChars) printed += Buffer.from(chunk).toString();
           return Promise.resolve();
         },
       });
@@ -105,7 +105,7 @@ export class ContainerRun {
       void this.exited.then(() => process.kill());
       const { exitCode } = await process.exited;
       timer.cancel();
-      return { ok: exitCode === 0, detail: printed.slice(0, maxExecOutput).trim() };
+      return { ok: exitCode === 0, detail: printed.slice(0, maxExecOutputChars).trim() };
     } catch (error) {
       return { ok: false, detail: error instanceof Error ? error.message : String(error) };
     }

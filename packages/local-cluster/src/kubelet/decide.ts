@@ -11,13 +11,13 @@ import {
 } from './container-record.ts';
 
 export interface Plan {
-  /** Containers to be started now. */
+  /** Containers to start now. */
   readonly start: readonly string[];
-  /** Containers to be stopped: sidecars of a pod whose work is done. */
+  /** Containers to stop: sidecars of a finished pod. */
   readonly stop: readonly string[];
-  /** What waiting containers wait for, where that differs from what their record says. */
+  /** Reasons and messages of waiting containers that differ from their records. */
   readonly waiting: ReadonlyMap<string, { readonly reason: string; readonly message: string }>;
-  /** When the next wait is over; undefined when there is none. */
+  /** Delay until the next back-off ends; undefined when none is pending. */
   readonly nextInMs?: number;
 }
 
@@ -47,14 +47,15 @@ function verdictOn(pod: Pod, container: Container, record: ContainerRecord, nowM
 }
 
 /**
- * What a kubelet would do next for a pod: init containers one after the other, then the others together, each again by the pod's
- * restart policy once its back-off is over. Sidecars (init containers that always restart) count as done once they have started.
+ * Returns the next steps of a kubelet for a pod: init containers run one after the other, then all other containers together, and each
+ * container restarts by the restart policy of the pod after its back-off. A sidecar (an init container that always restarts) counts as done
+ * once it has started.
  */
 export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   const start: string[] = [];
   const waiting = new Map<string, { reason: string; message: string }>();
   const dueAt: number[] = [];
-  const look = (container: Container): Verdict => {
+  const check = (container: Container): Verdict => {
     const record = records.get(container.name);
     const verdict: Verdict = record === undefined ? { kind: 'failed' } : verdictOn(pod, container, record, nowMs);
     if (verdict.kind === 'start') start.push(container.name);
@@ -80,16 +81,16 @@ export function decide(pod: Pod, records: Records, nowMs: number): Plan {
   if (isOver(pod, records)) return plan(sidecars.filter(({ name }) => records.get(name)?.state.kind === 'running').map(({ name }) => name));
   const begun = mains.some(({ name }) => records.get(name)?.ran === true);
   for (const container of inits) {
-    const verdict = look(container);
+    const verdict = check(container);
     const state = records.get(container.name)?.state;
     const passed = isSidecar(container) ? begun || (state?.kind === 'running' && state.started) : verdict.kind === 'done';
     if (!passed) return plan([]);
   }
-  mains.forEach(look);
+  mains.forEach(check);
   return plan([]);
 }
 
-/** Whether nothing of the pod's work will ever run again. */
+/** Returns whether no container of the pod will ever run again, apart from sidecars. */
 export function isOver(pod: Pod, records: Records): boolean {
   const ended = (container: Container, exitCodes: (exitCode: number) => boolean): boolean => {
     const state = records.get(container.name)?.state;

@@ -5,32 +5,35 @@ import { ContainerConfigError, expand, specifiedEnvironment } from './container-
 import { prepareMounts, translateArgument, translatePath, workingDirOf } from './mounts.ts';
 import type { NodeFolder } from './node-folder.ts';
 import type { NodeSettings } from './options.ts';
-import { refusalOf } from './probe.ts';
+import { probeError } from './probe.ts';
 
-/** This node knows of no program for the image. */
+/** The node has no program for the image. */
 export class UnknownImageError extends Error {
   override readonly name = 'UnknownImageError';
 
   constructor(image: string, known: readonly string[]) {
-    super(`image "${image}" is not known to this node: nothing is pulled here, it has ${known.length > 0 ? known.join(', ') : 'none'}`);
+    super(
+      `image "${image}" is not known to this node, which pulls no images; known images: ${known.length > 0 ? known.join(', ') : 'none'}`,
+    );
   }
 }
 
-/** A container's process, as far as it does not differ from run to run. */
+/** The part of a container's process that is the same for every run. */
 export interface Launch {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
-  /** Uids of the claims whose volumes it sees. */
+  /** Uids of the claims whose volumes the container mounts. */
   readonly claimUids: readonly string[];
 }
 
-const alwaysPassed = ['PATH', 'LANG', 'TZ'] as const;
+const inheritedVariables = ['PATH', 'LANG', 'TZ'] as const;
 
 /**
- * Turns a container of a spec into a process of this machine, and makes its folders. The environment is, later ones winning: the few
- * inherited variables, the pod's own (HOSTNAME, HOME, TMPDIR, POD_IP, HOST), the image's, the spec's. What begins with a mount path is
- * translated in the working directory, the arguments and the values. Throws `UnknownImageError` and `ContainerConfigError`.
+ * Converts a container of a spec into a process of this machine, and creates its folders. The environment consists of a few inherited
+ * variables, those of the pod (HOSTNAME, HOME, TMPDIR, POD_IP, HOST), those of the image, and those of the spec; later ones take
+ * precedence. Mount paths are translated in the working directory, the arguments and the values. Throws `UnknownImageError` and
+ * `ContainerConfigError`.
  */
 export async function launchOf(
   pod: Pod,
@@ -43,8 +46,8 @@ export async function launchOf(
   const image = Object.hasOwn(images, imageName) ? images[imageName] : undefined;
   if (image === undefined) throw new UnknownImageError(imageName, Object.keys(images));
   for (const probe of [container.startupProbe, container.livenessProbe, container.readinessProbe]) {
-    const refusal = refusalOf(probe, container);
-    if (refusal !== undefined) throw new ContainerConfigError(refusal);
+    const error = probeError(probe, container);
+    if (error !== undefined) throw new ContainerConfigError(error);
   }
 
   const podFolder = folder.pod(pod.metadata.uid);
@@ -55,7 +58,7 @@ export async function launchOf(
   for (const path of [home, temporary, workingDir]) await mkdir(path, { recursive: true, mode: 0o700 });
 
   const specified = await specifiedEnvironment(pod, container, { client, podIP, hostIP });
-  const inherited = alwaysPassed.flatMap((name) => {
+  const inherited = inheritedVariables.flatMap((name) => {
     const value = environment[name];
     return value === undefined ? [] : [[name, value] as const];
   });

@@ -9,18 +9,18 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import type { ProcessExit, ProcessRequest, ProcessRunner, RunningProcess } from './process-runner.ts';
 import { ProcessTable, nodeMarker, readProcess, runMarker, type ProcessEntry } from './process-table.ts';
 
-/** What is kept on disk about a run while it lasts: enough to find its session after a crash, even when its first process is gone. */
+/** State of a run on disk, which suffices to find the session of the run after a crash, even when its first process is gone. */
 const runFileSchema = z.object({ pid: z.int(), startTicks: z.int(), bootId: z.string() });
 
-/** A process that has left its session and its environment behind may keep the pipe open; its output is not waited for. */
+/** Maximum wait for output after the end of a run. A process that has left its session and its environment may keep the pipe open. */
 const drainMs = 1000;
-const recoverMs = 30_000;
+const recoverTimeoutMs = 30_000;
 
 const signalNumbers: Readonly<Record<string, number>> = constants.signals;
 
 /**
- * Runs processes of this machine, each in a session of its own. A run's processes are those of its session and those that carry its
- * marker in their environment. What escapes: a process that both begins another session and empties its environment.
+ * Runs processes of this machine, each in a session of its own. A run consists of the processes of its session and of those that carry its
+ * marker in their environment. A process that both starts another session and clears its environment escapes.
  */
 export class LocalRunner implements ProcessRunner {
   readonly #nodeId: string;
@@ -41,22 +41,22 @@ export class LocalRunner implements ProcessRunner {
   }
 
   async recover(): Promise<void> {
-    const sessions = this.#sessionsOnRecord();
+    const sessions = this.#recordedSessions();
     const ownSession = readProcess(process.pid)?.session;
     const left = new Set<number>();
-    const giveUp = new AbortController();
-    const timer = this.#clock.after(recoverMs, () => {
-      giveUp.abort(new Error(`processes of an earlier run can't be ended: ${[...left].join(', ')}`));
+    const timeout = new AbortController();
+    const timer = this.#clock.after(recoverTimeoutMs, () => {
+      timeout.abort(new Error(`processes of an earlier run can't be ended: ${[...left].join(', ')}`));
     });
     await this.#table
       .killAll((entry) => {
-        const ours = entry.node === this.#nodeId || this.#isOfRecord(sessions, entry);
+        const ours = entry.node === this.#nodeId || this.#isRecorded(sessions, entry);
         if (!ours) return false;
         left.add(entry.pid);
-        // Its session may hold others that have emptied their environment. Session 0 is one begun outside our pid namespace.
+        // The session may contain processes that have cleared their environment. Session 0 was started outside of this pid namespace.
         if (entry.session !== 0 && entry.session !== ownSession && !sessions.has(entry.session)) sessions.set(entry.session, 0);
         return true;
-      }, giveUp.signal)
+      }, timeout.signal)
       .finally(() => timer.cancel());
     if (left.size > 0) this.#logger.info('Ended processes that an earlier run had left', { count: left.size });
     for (const file of readdirSync(this.#runsDir)) rmSync(join(this.#runsDir, file), { force: true });
@@ -68,7 +68,7 @@ export class LocalRunner implements ProcessRunner {
       cwd: request.workingDir,
       env: { ...request.env, [nodeMarker]: this.#nodeId, [runMarker]: request.runId },
       stdio: ['ignore', 'pipe', 'pipe'],
-      // setsid: a session and a process group of its own.
+      // `detached` calls setsid, which creates a session and a process group.
       detached: true,
     });
     const { pid } = child;
@@ -77,7 +77,7 @@ export class LocalRunner implements ProcessRunner {
       child.once('spawn', resolve).once('error', reject);
     });
     if (pid === undefined) throw new Error('the process has no id');
-    // After the start, 'error' can only mean that a signal could not be sent.
+    // After the start, 'error' only means that a signal could not be sent.
     child.on('error', (error) => this.#logger.warn('A signal could not be sent', { error, pid }));
     return new LocalProcess({ child, pid, request, table: this.#table, clock: this.#clock, done: () => this.#forget(request.runId) });
   }
@@ -92,7 +92,7 @@ export class LocalRunner implements ProcessRunner {
     try {
       writeFileSync(join(this.#runsDir, runId), JSON.stringify({ pid, startTicks, bootId: this.#bootId }), { mode: 0o600 });
     } catch (error) {
-      // Only a crash would need it, and the markers find nearly everything without it.
+      // Only recovery after a crash needs the record, and the markers find nearly all processes without it.
       this.#logger.warn('A run could not be recorded', { error, pid });
     }
   }
@@ -101,12 +101,12 @@ export class LocalRunner implements ProcessRunner {
     rmSync(join(this.#runsDir, runId), { force: true });
   }
 
-  #sessionsOnRecord(): Map<number, number> {
+  #recordedSessions(): Map<number, number> {
     const sessions = new Map<number, number>();
     for (const file of readdirSync(this.#runsDir)) {
       const run = this.#read(join(this.#runsDir, file));
       if (run === undefined || run.bootId !== this.#bootId) continue;
-      // A pid is not given away while it still names a session: another process under it means that the session is over.
+      // The kernel does not reuse a pid that still names a session, so another process with this pid means that the session is over.
       const leader = readProcess(run.pid);
       if (leader !== undefined && leader.startTicks !== run.startTicks) continue;
       sessions.set(run.pid, run.startTicks);
@@ -123,7 +123,7 @@ export class LocalRunner implements ProcessRunner {
     }
   }
 
-  #isOfRecord(sessions: ReadonlyMap<number, number>, { session, startTicks }: ProcessEntry): boolean {
+  #isRecorded(sessions: ReadonlyMap<number, number>, { session, startTicks }: ProcessEntry): boolean {
     const since = sessions.get(session);
     return since !== undefined && startTicks >= since;
   }
@@ -152,7 +152,7 @@ class LocalProcess implements RunningProcess {
         resolve({ exitCode: code ?? 128 + (signalNumbers[signal ?? ''] ?? 0) });
       });
     }).then(async (exit) => {
-      // As with the first process of a pid namespace: when it ends, all the others do.
+      // The end of the first process ends all others, as in a pid namespace.
       await table.killAll((entry) => entry.session === pid || entry.run === request.runId);
       const timer = clock.after(drainMs, () => {
         stdout?.destroy();
@@ -174,12 +174,12 @@ class LocalProcess implements RunningProcess {
   }
 
   #signal(signal: 'SIGTERM' | 'SIGKILL'): void {
-    // Until its end has been seen, the pid can't be anybody else's.
+    // The kernel does not reuse the pid until the end of the process has been observed.
     if (this.#leaderEnded) return;
     try {
       process.kill(-this.#pid, signal);
     } catch {
-      // It has just ended.
+      // The process has just ended.
     }
   }
 }
@@ -189,6 +189,6 @@ async function pump(stream: Readable | null, output: (chunk: Uint8Array) => Prom
   try {
     for await (const chunk of stream) await output(chunk as Uint8Array);
   } catch {
-    // Destroyed because somebody held on to it: what has been read is what there is.
+    // The stream was destroyed because another process held the pipe open; the data read so far are complete.
   }
 }

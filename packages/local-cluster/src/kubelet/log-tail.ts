@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 
-/** Where in each file the last `lines` lines begin; undefined for files that hold none of them. */
+/** Returns the offset in each file at which the last `lines` lines start; undefined for files that contain none of these lines. */
 export async function startsOfTail(files: readonly string[], lines: number | undefined): Promise<readonly (number | undefined)[]> {
   if (lines === undefined) return files.map(() => 0);
   const starts: (number | undefined)[] = files.map(() => undefined);
@@ -13,7 +13,7 @@ export async function startsOfTail(files: readonly string[], lines: number | und
   return starts;
 }
 
-/** Reads backwards, so that a long file costs no more than its tail. */
+/** Reads backwards, so that the cost depends on the tail and not on the length of the file. */
 async function startOfTail(path: string, lines: number): Promise<{ readonly start: number; readonly found: number }> {
   const file = await open(path, 'r');
   try {
@@ -24,7 +24,7 @@ async function startOfTail(path: string, lines: number): Promise<{ readonly star
       const from = Math.max(0, end - block.length);
       const { bytesRead } = await file.read(block, 0, end - from, from);
       for (let at = bytesRead - 1; at >= 0; at -= 1) {
-        // The newline at the very end closes the last line; it begins none.
+        // A newline at the end of the file ends the last line and starts no other.
         if (block[at] !== 0x0a || from + at === size - 1) continue;
         found += 1;
         if (found === lines) return { start: from + at + 1, found };

@@ -5,11 +5,11 @@ import { configMaps, persistentVolumeClaims, secrets, type Container, type Pod }
 import { ContainerConfigError, found } from './container-environment.ts';
 import { pathSegment, type NodeFolder } from './node-folder.ts';
 
-/** A mount path as the pod knows it and the folder that is there in truth. */
+/** A mount path of the pod and the folder of this machine that it refers to. */
 export interface Mount {
   readonly mountPath: string;
   readonly folder: string;
-  /** Of the claim that the folder belongs to, when it does to one. */
+  /** Uid of the claim that the folder belongs to, if any. */
   readonly claimUid?: string;
 }
 
@@ -23,8 +23,9 @@ type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
 const trimmed = (path: string): string => posix.normalize(path).replace(/(?<=.)\/+$/, '');
 
 /**
- * A path below a mount as a path of this machine; anything else stays as it is. A process has no mount namespace here, so this is
- * how `/workspace/x` in a pod's spec leads to the volume. The longest mount path wins; only whole path segments count.
+ * Translates a path below a mount into a path of this machine; other values remain unchanged. Processes have no mount namespace here, so
+ * this translation makes `/workspace/x` in the spec of a pod refer to the volume. The longest mount path takes precedence, and only whole
+ * path segments match.
  */
 export function translatePath(value: string, mounts: readonly Mount[]): string {
   const mount = mounts
@@ -33,13 +34,13 @@ export function translatePath(value: string, mounts: readonly Mount[]): string {
   return mount === undefined ? value : `${mount.folder}${value.slice(mount.mountPath === '/' ? 0 : mount.mountPath.length)}`;
 }
 
-/** As `translatePath`, also behind the equals sign of an option: `--data=/workspace`. */
+/** Translates like `translatePath`, and also the value of an option: `--data=/workspace`. */
 export function translateArgument(value: string, mounts: readonly Mount[]): string {
   const option = /^--?[A-Za-z0-9][\w.-]*=/.exec(value)?.[0] ?? '';
   return option + translatePath(value.slice(option.length), mounts);
 }
 
-/** Where the process starts: a mounted folder, or a folder of the pod that stands for a path of the image. */
+/** Returns the working directory of the process: a mounted folder, or a folder of the pod in place of a path of the image. */
 export function workingDirOf(container: Container, mounts: readonly Mount[], podFolder: string): string {
   const { workingDir } = container;
   if (workingDir === undefined || workingDir === '') return join(podFolder, 'home');
@@ -48,7 +49,7 @@ export function workingDirOf(container: Container, mounts: readonly Mount[], pod
   return translated === absolute ? join(podFolder, 'root', absolute) : translated;
 }
 
-/** Makes the folders of a container's volumes. Throws `ContainerConfigError` for what can't be had. */
+/** Creates the folders of the volumes of a container. Throws `ContainerConfigError` for a volume that is missing or unsupported. */
 export async function prepareMounts(
   pod: Pod,
   container: Container,
@@ -105,7 +106,7 @@ async function sourceOf(pod: Pod, volume: Volume, client: KubeClient, folder: No
     return { path: own };
   }
   throw new ContainerConfigError(
-    `volume "${volume.name}": a process node has persistentVolumeClaim, emptyDir, secret and configMap volumes only`,
+    `volume "${volume.name}": the local kubelet supports only persistentVolumeClaim, emptyDir, secret and configMap volumes`,
   );
 }
 
@@ -127,7 +128,7 @@ async function writeFiles(
   }
 }
 
-/** Throws for an object that is not there. */
+/** Throws `ContainerConfigError` for an object that does not exist. */
 async function required<T>(read: () => Promise<T>, what: string): Promise<T> {
   const object = await found(read);
   if (object === undefined) throw new ContainerConfigError(`${what} not found`);

@@ -3,16 +3,16 @@ import { chmod, lstat, mkdir, readFile, readdir, rename, rm, writeFile } from 'n
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 
-/** Names that may become a path: what the API server makes as a uid, and DNS labels. Nothing with a dot or a slash. */
+/** Names that are safe as a path segment: uids of the API server and DNS labels, without dots and slashes. */
 const safeName = /^[A-Za-z0-9]([A-Za-z0-9-]{0,251}[A-Za-z0-9])?$/;
 
-/** The name itself; throws where it could lead out of its folder. */
+/** Returns the name, or throws for a name that could lead out of its folder. */
 export function pathSegment(name: string): string {
   if (!safeName.test(name)) throw new Error(`not usable as the name of a folder: ${JSON.stringify(name.slice(0, 80))}`);
   return name;
 }
 
-/** Where the node keeps things. */
+/** Paths of the files of the node. */
 export class NodeFolder {
   readonly root: string;
 
@@ -48,13 +48,13 @@ export class NodeFolder {
     for (const path of [this.root, this.pods, this.volumes, this.runs]) await mkdir(path, { recursive: true, mode: 0o700 });
   }
 
-  /** The same at every start, and nobody else's. */
+  /** Returns the id of the node, which is unique and the same at every start. */
   async nodeId(): Promise<string> {
     const path = join(this.root, 'node-id');
     const present = await readFile(path, 'utf8').catch(() => '');
     if (/^[0-9a-f-]{36}$/.test(present)) return present;
     const id = randomUUID();
-    // In one step: half an id after a crash would not find what the whole one has marked.
+    // The rename is atomic, because after a crash a truncated id would not match the markers of running processes.
     await writeFile(`${path}.new`, id, { mode: 0o600 });
     await rename(`${path}.new`, path);
     return id;
@@ -62,8 +62,8 @@ export class NodeFolder {
 }
 
 /**
- * Keeps a second node off the same folder, which would end this one's processes. The lock is a name in Linux' abstract socket
- * namespace: it goes with the process, however that ends. Resolves to the function that gives it back.
+ * Prevents a second node on the same folder, which would end the processes of this one. The lock is a name in the abstract socket namespace
+ * of Linux, which the kernel releases when the process ends, even when it is killed. Resolves to the function that releases the lock.
  */
 export function lockNode(nodeId: string): Promise<() => Promise<void>> {
   return new Promise((resolvePromise, reject) => {
@@ -75,7 +75,7 @@ export function lockNode(nodeId: string): Promise<() => Promise<void>> {
   });
 }
 
-/** Removes a tree. Symbolic links in it are removed, never followed; folders without write permission (module caches) are opened. */
+/** Removes a tree. Symbolic links are removed and never followed; folders without write permission (module caches) are made writable. */
 export async function removeTree(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

@@ -4,13 +4,13 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { nodes, type Node } from '@conversation-operator/kube/core';
 
-/** RFC 3339 without fractions, as the times of the core kinds are. */
+/** Returns the current time in RFC 3339 without fractions, as the core kinds have it. */
 export const wholeSeconds = (clock: Clock): string => `${new Date(clock.now()).toISOString().slice(0, 19)}Z`;
 
 const architectures: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 const maxPods = 500;
 
-/** What a pod's nodeSelector may ask for. */
+/** Labels that the nodeSelector of a pod may require. */
 export const nodeLabels = (name: string): Readonly<Record<string, string>> => ({
   'kubernetes.io/hostname': name,
   'kubernetes.io/os': process.platform,
@@ -51,7 +51,7 @@ function statusOf(name: string, ready: boolean, now: string): NonNullable<Node['
   };
 }
 
-/** Makes the Node object say whether this node takes pods. */
+/** Reports through the Node object whether this node accepts pods. */
 export async function reportNode(options: {
   readonly client: KubeClient;
   readonly clock: Clock;

@@ -6,49 +6,52 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import type { BackOffLimits } from './back-off.ts';
 import type { ProcessRunner } from './process-runner.ts';
 
-/** What stands behind the name of an image on this node: nothing is ever pulled. */
+/** Program that runs in place of an image; the node pulls no images. */
 export interface ImageProgram {
-  /** Takes the place of the image's entry point; the first element is a path of this machine or found in PATH. */
+  /** Command in place of the entry point of the image; the first element is a path of this machine or is found in PATH. */
   readonly command: readonly string[];
-  /** The image's own environment; the pod's wins. */
+  /** Environment of the image; variables of the pod take precedence. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Where events about pods go; an `EventRecorder` is one. */
+/** Receiver of Events about pods, for example an `EventRecorder`. */
 export interface EventSink {
   record(object: KubeObject, event: { readonly type: 'Normal' | 'Warning'; readonly reason: string; readonly message: string }): void;
 }
 
-export interface ProcessNodeOptions {
+export interface LocalKubeletOptions {
   readonly client: KubeClient;
-  /** Volumes, logs and the node's own id live below this folder. One running node per folder. */
+  /** Folder for volumes, logs and the id of the node. At most one running node uses the folder. */
   readonly dataDir: string;
-  /** By the exact name that a pod's spec uses. */
+  /** Programs by the exact image name in the spec of a pod. */
   readonly images: Readonly<Record<string, ImageProgram>>;
   readonly clock: Clock;
-  /** From 0 to below 1. */
+  /** Random numbers from 0 to below 1. */
   readonly random: () => number;
   readonly logger: Logger;
   readonly metrics?: KubeMetrics;
-  /** Name of the Node object. Default: local. */
+  /** Name of the Node object; default `local`. */
   readonly name?: string;
-  /** Default: process.env. */
+  /** Environment to inherit from; default process.env. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   readonly events?: EventSink;
-  /** Default: a kubelet's: at once, then 10 s doubling up to 5 min, forgotten after 10 min of running. */
+  /**
+   * Delays between restarts. Default as in a kubelet: 0 for the first restart, then 10 s, doubling up to 5 min, and reset after 10 min of
+   * running.
+   */
   readonly backOff?: Partial<BackOffLimits>;
-  /** How long `stop` waits between SIGTERM and SIGKILL, in milliseconds. Default: 5000. */
+  /** Delay between SIGTERM and SIGKILL in `stop`; default 5000 ms. */
   readonly stopGraceMs?: number;
-  /** A container's log is rotated at this size; one older part is kept. Default: 10 MiB. */
+  /** Maximum size of a container log before rotation, which keeps one older part; default 10 MiB. */
   readonly maxLogBytes?: number;
-  /** A pod's address is reserved on the machine by listening on this port of it. Default: 10250. */
+  /** Port on which this process listens to reserve the address of a pod; default 10250. */
   readonly reservationPort?: number;
-  /** Default: real processes. */
+  /** Runner of processes; the default runs processes of this machine. */
   readonly runner?: ProcessRunner;
 }
 
-/** What the parts of the node share, with defaults filled in. */
-export type NodeSettings = Required<Omit<ProcessNodeOptions, 'metrics' | 'events' | 'backOff' | 'runner'>> & {
+/** Options of the components of the node, with defaults. */
+export type NodeSettings = Required<Omit<LocalKubeletOptions, 'metrics' | 'events' | 'backOff' | 'runner'>> & {
   readonly backOff: BackOffLimits;
   readonly events: EventSink;
   readonly metrics?: KubeMetrics;

@@ -10,7 +10,7 @@ import type { NodeSettings } from './options.ts';
 import { PodRuntime } from './pod-runtime.ts';
 import type { ProcessRunner } from './process-runner.ts';
 
-/** Pods are started this many at once; each start is a few files and a fork. */
+/** Maximum pods that are synced at once; a start costs a few files and a fork. */
 const workers = 8;
 
 export interface PodManagerOptions {
@@ -19,11 +19,11 @@ export interface PodManagerOptions {
   readonly runner: ProcessRunner;
   readonly addresses: AddressPool;
   readonly pods: Store<Pod>;
-  /** A pod has gone, and with it its hold on these claims' volumes. */
+  /** Called when a pod is gone and no longer uses the volumes of these claims. */
   readonly onReleased: (claimUids: Iterable<string>) => void;
 }
 
-/** The runtimes of this node's pods, one for each name at a time: the next begins when the one before has left nothing behind. */
+/** Runtimes of the pods of this node, at most one per name: the next pod of a name starts when nothing of the previous pod remains. */
 export class PodManager {
   readonly controller: Controller;
   readonly #options: PodManagerOptions;
@@ -45,7 +45,7 @@ export class PodManager {
       ?.log(containerName);
   }
 
-  /** Removes the folders of pods that went while the node was away. The store must have synced. */
+  /** Removes the folders of pods that were deleted while the node did not run. The store must have synced. */
   async sweep(): Promise<void> {
     const { pods, folder } = this.#options;
     const present = new Set(pods.list().map(({ metadata }) => metadata.uid));

@@ -33,20 +33,20 @@ export interface PodRuntimeOptions {
   readonly runner: ProcessRunner;
   readonly addresses: AddressPool;
   readonly folder: NodeFolder;
-  /** `sync` has something to do. */
+  /** Called when `sync` has work to do. */
   readonly onChange: () => void;
 }
 
 export const hostIP = '127.0.0.1';
 
-const nothingWaits: Plan['waiting'] = new Map();
-const reportAttempts = 5;
+const noneWaiting: Plan['waiting'] = new Map();
+const maxReportAttempts = 5;
 const startErrorExitCode = 128;
 const defaultGraceSeconds = 30;
 
 /**
- * One pod, from the moment it is this node's until nothing of it is left. `sync` is called for one pod never twice at once; it looks,
- * does what is due and reports. A pod of the same name with another uid is another pod, with a runtime of its own.
+ * One pod, from its assignment to this node until nothing of it remains. `sync` never runs twice at once for a pod; it observes the
+ * containers, takes the next steps and reports the status. A pod of the same name with another uid has a runtime of its own.
  */
 export class PodRuntime {
   readonly uid: string;
@@ -57,8 +57,8 @@ export class PodRuntime {
   readonly #ends = new Set<Promise<void>>();
   readonly #logs = new Map<string, ContainerLog>();
   readonly #claimUids = new Set<string>();
-  /** Waits between attempts to start something that can't be started. */
-  readonly #refusals = new Map<string, BackOff>();
+  /** Back-off of containers that could not be prepared. */
+  readonly #preparationBackOffs = new Map<string, BackOff>();
   readonly #startTime: string;
   #pod: Pod;
   #reported: PodStatus | undefined;
@@ -94,7 +94,7 @@ export class PodRuntime {
     return this.#logs.get(containerName);
   }
 
-  /** Brings the pod one step on and reports it. Returns when to come again without being called. */
+  /** Takes the next steps of the pod and reports the status. Returns the delay until the next call. */
   async sync(pod: Pod): Promise<{ readonly requeueAfterMs?: number }> {
     this.#pod = pod;
     if (this.#phase !== 'living') return {};
@@ -112,12 +112,12 @@ export class PodRuntime {
     this.#ended ||= isOver(pod, this.#records);
     await this.#report(plan.waiting);
     if (this.#ended && !this.isRunning) await this.#releaseAddress();
-    // What has been started may let more start, or have ended already.
+    // Started containers may unblock others, or may have ended already.
     if (plan.start.length > 0) return { requeueAfterMs: 0 };
     return plan.nextInMs === undefined ? {} : { requeueAfterMs: plan.nextInMs };
   }
 
-  /** Ends all containers and waits for it; the pod stays, and the next start of the node runs it again. */
+  /** Ends all containers and waits for their end. The pod remains, and the next start of the node runs it again. */
   async suspend(graceMs: number): Promise<void> {
     if (this.#phase === 'living') this.#phase = 'suspended';
     const stopped = [...this.#runs.keys()];
@@ -129,27 +129,27 @@ export class PodRuntime {
       const state: ContainerState = { kind: 'waiting', reason: Waiting.nodeStopped, message: 'The node has been stopped.' };
       this.#records.set(name, { ...record, state, last: record.state.run });
     }
-    await this.#report(nothingWaits).catch((error: unknown) =>
+    await this.#report(noneWaiting).catch((error: unknown) =>
       this.#logger.warn('The last status of a pod could not be written', { error }),
     );
     await this.#releaseAddress();
   }
 
-  /** Ends all processes at once. Resolves when none is left. */
+  /** Kills all processes. Resolves when none remains. */
   async kill(): Promise<void> {
     this.#phase = 'killed';
     for (const run of this.#runs.values()) run.kill();
     await this.#allEnded();
   }
 
-  /** Removes what is left on disk. Only when nothing runs any more. */
+  /** Removes the files of the pod. The caller ensures that no process runs. */
   async remove(): Promise<void> {
     await this.#releaseAddress();
     await removeTree(this.#options.folder.pod(this.uid));
   }
 
   #plan(): Plan {
-    if (this.#ended && !this.isRunning) return { start: [], stop: [], waiting: nothingWaits };
+    if (this.#ended && !this.isRunning) return { start: [], stop: [], waiting: noneWaiting };
     return decide(this.#pod, this.#records, this.#options.settings.clock.monotonic());
   }
 
@@ -157,17 +157,17 @@ export class PodRuntime {
     while (this.#ends.size > 0) await Promise.all(this.#ends);
   }
 
-  /** The way of a deleted pod: end what runs, say how it ended, and let the object go. */
+  /** Terminates a deleted pod: ends its containers, reports their end, and deletes the object. */
   async #finish(): Promise<void> {
     const graceMs = this.#graceMs();
     for (const run of this.#runs.values()) run.terminate(graceMs);
-    await this.#report(nothingWaits);
+    await this.#report(noneWaiting);
     if (this.isRunning) return;
     const { namespace = '', name } = this.#pod.metadata;
     try {
       await this.#options.settings.client.delete(pods, namespace, name, { uid: this.uid, gracePeriodSeconds: 0 });
     } catch (error) {
-      // Not found, or another pod by now: either way this one has gone.
+      // The pod is not found or was replaced; it is gone in both cases.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
   }
@@ -201,21 +201,21 @@ export class PodRuntime {
     const { settings, folder } = this.#options;
     try {
       const launch = await launchOf(this.#pod, container, { settings, folder, podIP, hostIP });
-      this.#refusals.delete(name);
+      this.#preparationBackOffs.delete(name);
       await this.#run(container, launch, podIP);
     } catch (error) {
-      this.#refuse(name, error);
+      this.#onPreparationFailure(name, error);
     }
   }
 
-  /** Nothing has been started, because of the spec or because something it needs is not there. Tried again later. */
-  #refuse(name: string, error: unknown): void {
+  /** Records that a container was not started, because of its spec or because a dependency is missing, and schedules a retry. */
+  #onPreparationFailure(name: string, error: unknown): void {
     const record = this.#records.get(name);
     if (record === undefined) return;
     const { backOff, clock } = this.#options.settings;
-    const before = this.#refusals.get(name);
+    const before = this.#preparationBackOffs.get(name);
     const wait = raised(before ?? noBackOff, backOff);
-    this.#refusals.set(name, wait);
+    this.#preparationBackOffs.set(name, wait);
     const message = error instanceof Error ? error.message : String(error);
     const isImage = error instanceof UnknownImageError;
     const isConfig = error instanceof ContainerConfigError;
@@ -305,7 +305,7 @@ export class PodRuntime {
         this.#runs.delete(container.name);
         this.#records.set(container.name, ended({ exitCode, reason: exitCode === 0 ? 'Completed' : 'Error' }));
         this.#logger.info('A container has ended', { container: container.name, containerID, exitCode });
-        this.#tellBackOff(container.name);
+        this.#reportBackOff(container.name);
       },
       (error: unknown) => {
         this.#runs.delete(container.name);
@@ -320,7 +320,7 @@ export class PodRuntime {
     this.#ends.add(tracked);
   }
 
-  #tellBackOff(name: string): void {
+  #reportBackOff(name: string): void {
     const delayMs = this.#records.get(name)?.backOff.delayMs ?? 0;
     if (delayMs === 0 || this.#phase !== 'living' || this.#pod.metadata.deletionTimestamp !== undefined) return;
     this.#event('Warning', 'BackOff', `Back-off ${goDuration(delayMs)} restarting failed container ${name}`);
@@ -330,7 +330,10 @@ export class PodRuntime {
     this.#options.settings.events.record(this.#pod, { type, reason, message });
   }
 
-  /** Writes the status if it differs from what was written last. A conflict means that somebody else changed the pod: look and go on. */
+  /**
+   * Writes the status if it differs from the last written status. After a conflict, another client has changed the pod, so the status is
+   * computed again from the current pod.
+   */
   async #report(waiting: Plan['waiting']): Promise<void> {
     const { client } = this.#options.settings;
     let base = this.#pod;
@@ -343,7 +346,7 @@ export class PodRuntime {
         return;
       } catch (error) {
         if (isNotFound(error)) return;
-        if (!isConflict(error) || attempt === reportAttempts) throw error;
+        if (!isConflict(error) || attempt === maxReportAttempts) throw error;
       }
       const { namespace = '', name } = base.metadata;
       try {

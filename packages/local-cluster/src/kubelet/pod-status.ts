@@ -19,15 +19,15 @@ export interface Observed {
   readonly pod: Pod;
   readonly records: Records;
   readonly waiting: Plan['waiting'];
-  /** The pod's address; absent until it has one. */
+  /** IP address of the pod; absent until the address is reserved. */
   readonly podIP?: string;
   readonly hostIP: string;
   readonly startTime: string;
-  /** What the node wrote last. */
+  /** Status that the node wrote last. */
   readonly previous: PodStatus | undefined;
-  /** The node itself is going away: the pod's phase stays as it is until the next start. */
+  /** True while the node stops: the phase of the pod remains unchanged until the next start. */
   readonly suspended: boolean;
-  /** RFC 3339 in whole seconds. */
+  /** Current time in RFC 3339 in whole seconds. */
   readonly now: string;
 }
 
@@ -77,7 +77,7 @@ function containerStatus(container: Container, record: ContainerRecord, waiting:
   }
 }
 
-/** The phase as a kubelet computes it (kubelet_pods.go, getPhase). A pod that has ended never lives again. */
+/** Returns the phase as a kubelet computes it (kubelet_pods.go, getPhase). A terminal phase never changes. */
 export function phaseOf({ pod, records, previous, suspended }: Pick<Observed, 'pod' | 'records' | 'previous' | 'suspended'>): string {
   const before = previous?.phase ?? 'Pending';
   if (isTerminalPhase(before) || suspended) return before;
@@ -152,7 +152,10 @@ function verdicts({ pod, records, podIP }: Observed, phase: string): readonly Ve
   ];
 }
 
-/** Conditions of others (readiness gates, disruption) stay; a transition time moves only with the status. */
+/**
+ * Returns the conditions of the pod. Conditions of other clients (readiness gates, disruption) remain, and a transition time changes only
+ * with the status.
+ */
 function conditionsOf(observed: Observed, phase: string): readonly PodCondition[] {
   const present = observed.pod.status?.conditions ?? [];
   const before = new Map([...present, ...(observed.previous?.conditions ?? [])].map((condition) => [condition.type, condition]));
@@ -163,7 +166,7 @@ function conditionsOf(observed: Observed, phase: string): readonly PodCondition[
   return [...own, ...present.filter(({ type }) => !own.some((condition) => condition.type === type))];
 }
 
-/** The status that a kubelet would report. The same observations give the same status, so that only changes are written. */
+/** Returns the status that a kubelet would report. Equal observations give an equal status, so that only changes are written. */
 export function podStatusOf(observed: Observed): PodStatus {
   const { pod, records, podIP, hostIP, startTime, previous } = observed;
   const phase = phaseOf(observed);

@@ -1,6 +1,6 @@
 import type { Probe } from './probe.ts';
 
-/** What a probe has come to: undecided until a threshold has been reached. */
+/** Result of a probe; the verdict is undefined until a threshold has been reached. */
 export interface ProbeCount {
   readonly verdict: boolean | undefined;
   readonly successes: number;
@@ -9,7 +9,7 @@ export interface ProbeCount {
 
 export const noCount: ProbeCount = { verdict: undefined, successes: 0, failures: 0 };
 
-/** One more result. Successes in a row make it true, failures in a row make it false. */
+/** Counts one more result. Consecutive successes make the verdict true, consecutive failures make it false. */
 export function counted(count: ProbeCount, ok: boolean, probe: Pick<Probe, 'successThreshold' | 'failureThreshold'>): ProbeCount {
   const successes = ok ? count.successes + 1 : 0;
   const failures = ok ? 0 : count.failures + 1;

@@ -17,15 +17,15 @@ export interface ProbeTarget {
   readonly exec: (command: readonly string[], timeoutMs: number) => Promise<ProbeOutcome>;
 }
 
-/** A port by number or by the name it has in the container's spec. */
+/** Returns the number of a port that is given by number or by its name in the spec of the container. */
 export function portOf(port: unknown, container: Container): number | undefined {
   const text = String(port);
   if (/^\d+$/.test(text)) return Number(text);
   return container.ports?.find(({ name }) => name === text)?.containerPort;
 }
 
-/** Why a probe can't be run here; undefined when it can. */
-export function refusalOf(probe: Probe | undefined, container: Container): string | undefined {
+/** Returns the reason why a probe is not supported; undefined for a supported probe. */
+export function probeError(probe: Probe | undefined, container: Container): string | undefined {
   if (probe === undefined || probe.exec !== undefined) return undefined;
   const { httpGet, tcpSocket } = probe;
   if (httpGet === undefined && tcpSocket === undefined) return 'only httpGet, tcpSocket and exec probes are supported';
@@ -33,7 +33,7 @@ export function refusalOf(probe: Probe | undefined, container: Container): strin
   return portOf(port, container) === undefined ? `a probe names the port ${String(port)}, which the container does not have` : undefined;
 }
 
-/** One check, as a kubelet does it: 200 to 399, an accepted connection, or exit code 0. Never rejects. */
+/** Runs one check like a kubelet: status 200 to 399, an accepted connection, or exit code 0 is a success. Never rejects. */
 export function runProbe(probe: Probe, target: ProbeTarget): Promise<ProbeOutcome> {
   const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000;
   if (probe.exec !== undefined) return target.exec(probe.exec.command ?? [], timeoutMs);
@@ -50,7 +50,7 @@ function checkHttp(httpGet: NonNullable<Probe['httpGet']>, { container, podIP }:
     host: host ?? podIP,
     port: portOf(port, container) ?? 0,
     path,
-    // A connection of its own: a kept one would tell of the process before.
+    // Each check opens a connection, because a persistent connection could belong to the previous process.
     agent: false,
     rejectUnauthorized: false,
     signal: AbortSignal.timeout(timeoutMs),
@@ -67,7 +67,7 @@ function checkHttp(httpGet: NonNullable<Probe['httpGet']>, { container, podIP }:
       });
       call.end();
     } catch (error) {
-      // A path or header that is not allowed in HTTP.
+      // HTTP does not permit the path or a header.
       resolve({ ok: false, detail: error instanceof Error ? error.message : String(error) });
     }
   });

@@ -7,23 +7,26 @@ export type ProbeKind = 'Startup' | 'Liveness' | 'Readiness';
 export interface ProberOptions {
   readonly target: ProbeTarget;
   readonly clock: Clock;
-  /** `started` or `ready` may have changed. */
+  /** Called when `started` or `ready` may have changed. */
   readonly onChange: () => void;
-  /** A check failed, with the kubelet's words for it. */
+  /** Called when a check fails, with the message of a kubelet. */
   readonly onFailure: (kind: ProbeKind, detail: string) => void;
-  /** Liveness or startup has failed too often: the container is to be ended. */
+  /** Called when the liveness or startup probe has reached its failure threshold, so that the container has to be terminated. */
   readonly onDead: (probe: Probe) => void;
 }
 
-/** Before the first success of a startup or readiness probe, looks are taken this often, doubling, so that a quick start shows. */
-const firstLookMs = 100;
+/**
+ * Delay before the first repeated check of a startup or readiness probe. The delay doubles until the first success, so that a quick start
+ * is noticed early.
+ */
+const firstCheckDelayMs = 100;
 
-/** Timers may fire a little before the monotonic clock says so. */
+/** Maximum difference between timers and the monotonic clock; a timer may fire early. */
 const timerSlackMs = 5;
 
 /**
- * The probes of one run of a container. Like a kubelet's, except that it looks more often until a container is ready for the first
- * time; these extra looks count only when they succeed.
+ * Probes of one run of a container. The prober works like that of a kubelet, except that it checks more often until the container is ready
+ * for the first time; an extra check counts only when it succeeds.
  */
 export class Prober {
   readonly #options: ProberOptions;
@@ -49,7 +52,7 @@ export class Prober {
     return this.#ready;
   }
 
-  /** No more checks. What has been found stays. */
+  /** Ends the checks. The results remain. */
   stop(): void {
     this.#stopped = true;
     this.#timers.forEach((timer) => timer.cancel());
@@ -90,9 +93,9 @@ export class Prober {
   #schedule(kind: ProbeKind, probe: Probe, onVerdict: (verdict: boolean) => void): void {
     const { clock, target, onFailure } = this.#options;
     const periodMs = (probe.periodSeconds ?? 10) * 1000;
-    const looksEarly = kind !== 'Liveness';
+    const checksEarly = kind !== 'Liveness';
     let count = noCount;
-    let earlyMs = firstLookMs;
+    let earlyMs = firstCheckDelayMs;
     let countedAt: number | undefined;
     const next = (delayMs: number) => {
       this.#timers.set(
@@ -104,7 +107,7 @@ export class Prober {
       const at = clock.monotonic();
       const { ok, detail } = await runProbe(probe, target);
       if (this.#stopped) return;
-      const extra = looksEarly && count.verdict !== true && countedAt !== undefined && at - countedAt < periodMs - timerSlackMs;
+      const extra = checksEarly && count.verdict !== true && countedAt !== undefined && at - countedAt < periodMs - timerSlackMs;
       if (ok || !extra) {
         countedAt = at;
         const { verdict } = count;
@@ -113,7 +116,7 @@ export class Prober {
         if (count.verdict !== undefined && count.verdict !== verdict) onVerdict(count.verdict);
         if (this.#isOver(kind, count.verdict)) return;
       }
-      const waitMs = looksEarly && count.verdict !== true ? Math.min(periodMs, earlyMs) : periodMs;
+      const waitMs = checksEarly && count.verdict !== true ? Math.min(periodMs, earlyMs) : periodMs;
       earlyMs *= 2;
       next(Math.max(0, waitMs - (clock.monotonic() - at)));
     };

@@ -1,37 +1,37 @@
-/** One program to be run as a container's process. */
+/** Request to run a program as the process of a container. */
 export interface ProcessRequest {
-  /** At least one element; the first is looked up in the PATH of `env`. */
+  /** Command with at least one element; the first is searched in the PATH of `env`. */
   readonly command: readonly string[];
-  /** The whole environment: nothing is inherited beside it. */
+  /** Complete environment; nothing else is inherited. */
   readonly env: Readonly<Record<string, string>>;
   readonly workingDir: string;
-  /** Carried by every process of the run, and unique to it. */
+  /** Unique id that every process of the run carries. */
   readonly runId: string;
-  /** Takes what the processes print, in order; the next chunk comes when it has resolved. Never rejects. */
+  /** Receives the output of the processes in order; the runner passes the next chunk when the promise has resolved. Never rejects. */
   readonly output: (chunk: Uint8Array) => Promise<void>;
 }
 
 export interface ProcessExit {
-  /** 128 + n when signal n ended it. */
+  /** Exit code; 128 + n when signal n ended the process. */
   readonly exitCode: number;
 }
 
-/** A process and everything it has started. */
+/** A process and all processes that it has started. */
 export interface RunningProcess {
-  /** Resolves when the process has ended, everything it started is gone, and its output has been handed over. */
+  /** Resolves when the process has ended, all processes that it started are gone, and the output has been passed on. */
   readonly exited: Promise<ProcessExit>;
-  /** SIGTERM to its process group. */
+  /** Sends SIGTERM to the process group. */
   terminate(): void;
-  /** SIGKILL to all of it. */
+  /** Sends SIGKILL to all processes. */
   kill(): void;
 }
 
-/** The seam between the node and the machine. */
+/** Interface between the node and the machine. */
 export interface ProcessRunner {
-  /** Ends what an earlier process of this node has left running, and resolves when nothing of it is left. */
+  /** Ends the processes that an earlier process of this node has left running, and resolves when none remains. */
   recover(): Promise<void>;
-  /** Rejects with the system's error when the program can't be started. */
+  /** Rejects with the error of the system when the program cannot be started. */
   start(request: ProcessRequest): Promise<RunningProcess>;
-  /** No more calls after this one. */
+  /** Releases the runner. No calls may follow. */
   close(): Promise<void>;
 }

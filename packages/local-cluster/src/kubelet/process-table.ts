@@ -1,21 +1,21 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { sleep, type Clock } from '@conversation-operator/kube/clock';
 
-/** Every process that a node starts carries the node's id, and its run's, under these names. */
+/** Environment variables with the id of the node and of the run, which every process of a node carries. */
 export const nodeMarker = 'CONVERSATION_OPERATOR_NODE';
 export const runMarker = 'CONVERSATION_OPERATOR_RUN';
 
 export interface ProcessEntry {
   readonly pid: number;
-  /** The session, which is the pid of the process that began it. */
+  /** Session id, which is the pid of the process that started the session. */
   readonly session: number;
-  /** Clock ticks since boot: tells two processes apart that had the same pid. */
+  /** Start time in clock ticks since boot, which distinguishes two processes with the same pid. */
   readonly startTicks: number;
   readonly node: string | undefined;
   readonly run: string | undefined;
 }
 
-/** `/proc/<pid>/stat`: the name in parentheses may hold anything, so fields are counted from its end (proc(5)). */
+/** Parses `/proc/<pid>/stat`. The name in parentheses may contain any character, so the fields are counted from its end (proc(5)). */
 export function parseStat(text: string): { readonly state: string; readonly session: number; readonly startTicks: number } | undefined {
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, session, startTicks] = [fields[0], Number(fields[3]), Number(fields[19])];
@@ -26,7 +26,7 @@ const readProc = (path: string): string | undefined => {
   try {
     return readFileSync(path, 'latin1');
   } catch {
-    // Gone in the meantime, or somebody else's.
+    // The process has ended, or belongs to another user.
     return undefined;
   }
 };
@@ -39,7 +39,7 @@ const valueOf = (environ: string, name: string): string | undefined => {
   return environ.slice(from, end < 0 ? undefined : end);
 };
 
-/** The process as it is now; undefined when there is none, or only its remains (a zombie). */
+/** Returns the current process of a pid; undefined when there is none or only a zombie. */
 export function readProcess(pid: number): ProcessEntry | undefined {
   const stat = parseStat(readProc(`/proc/${pid}/stat`) ?? '');
   if (stat === undefined || stat.state === 'Z' || stat.state === 'X') return undefined;
@@ -53,7 +53,7 @@ const processIds = (): readonly number[] =>
     .map(Number)
     .filter((pid) => Number.isInteger(pid) && pid !== process.pid);
 
-interface Hunt {
+interface KillRequest {
   readonly matches: (entry: ProcessEntry) => boolean;
   readonly done: () => void;
   emptyPasses: number;
@@ -63,12 +63,12 @@ const pauseMs = 20;
 const chunkSize = 64;
 
 /**
- * Ends processes by what they are, not by a pid seen earlier: each is looked at and killed in the same turn, so that a pid that has
- * gone to somebody else is safe. Hunts that run at the same time share their passes over /proc.
+ * Kills processes by their properties rather than by an earlier pid: each process is read and killed in the same turn of the event loop, so
+ * that another process that has received the pid is safe. Concurrent calls share their passes over /proc.
  */
 export class ProcessTable {
   readonly #clock: Clock;
-  readonly #hunts = new Set<Hunt>();
+  readonly #requests = new Set<KillRequest>();
   #running = false;
 
   constructor(options: { readonly clock: Clock }) {
@@ -76,15 +76,15 @@ export class ProcessTable {
   }
 
   /**
-   * SIGKILL to every process that matches, again and again until two passes in a row have found none. Rejects with the signal's
-   * reason when that is aborted first.
+   * Sends SIGKILL to every matching process until two consecutive passes find none. Rejects with the reason of the signal when the signal
+   * is aborted first.
    */
   killAll(matches: (entry: ProcessEntry) => boolean, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const hunt: Hunt = { matches, done: resolve, emptyPasses: 0 };
-      this.#hunts.add(hunt);
+      const request: KillRequest = { matches, done: resolve, emptyPasses: 0 };
+      this.#requests.add(request);
       signal?.addEventListener('abort', () => {
-        if (this.#hunts.delete(hunt)) reject(signal.reason as Error);
+        if (this.#requests.delete(request)) reject(signal.reason as Error);
       });
       if (!this.#running) void this.#run();
     });
@@ -92,41 +92,41 @@ export class ProcessTable {
 
   async #run(): Promise<void> {
     this.#running = true;
-    while (this.#hunts.size > 0) {
-      const hunts = [...this.#hunts];
-      const found = await this.#pass(hunts);
-      for (const hunt of hunts) {
-        // One pass may miss a child born during it to a parent that ended during it.
-        hunt.emptyPasses = found.has(hunt) ? 0 : hunt.emptyPasses + 1;
-        if (hunt.emptyPasses < 2) continue;
-        this.#hunts.delete(hunt);
-        hunt.done();
+    while (this.#requests.size > 0) {
+      const requests = [...this.#requests];
+      const found = await this.#pass(requests);
+      for (const request of requests) {
+        // One pass may miss a child that is created during the pass by a parent that ends during the pass.
+        request.emptyPasses = found.has(request) ? 0 : request.emptyPasses + 1;
+        if (request.emptyPasses < 2) continue;
+        this.#requests.delete(request);
+        request.done();
       }
       if (found.size > 0) await sleep(this.#clock, pauseMs);
     }
     this.#running = false;
   }
 
-  async #pass(hunts: readonly Hunt[]): Promise<ReadonlySet<Hunt>> {
-    const found = new Set<Hunt>();
-    let looked = 0;
+  async #pass(requests: readonly KillRequest[]): Promise<ReadonlySet<KillRequest>> {
+    const found = new Set<KillRequest>();
+    let checked = 0;
     for (const pid of processIds()) {
       const entry = readProcess(pid);
-      const hunters = entry === undefined ? [] : hunts.filter(({ matches }) => matches(entry));
-      if (hunters.length > 0 && this.#kill(pid)) hunters.forEach((hunt) => found.add(hunt));
-      looked += 1;
-      if (looked % chunkSize === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+      const matching = entry === undefined ? [] : requests.filter(({ matches }) => matches(entry));
+      if (matching.length > 0 && this.#kill(pid)) matching.forEach((request) => found.add(request));
+      checked += 1;
+      if (checked % chunkSize === 0) await new Promise<void>((resolve) => setImmediate(resolve));
     }
     return found;
   }
 
-  /** Whether another pass has to look for it again. */
+  /** Returns whether the next pass has to check the process again. */
   #kill(pid: number): boolean {
     try {
       process.kill(pid, 'SIGKILL');
       return true;
     } catch (error) {
-      // EPERM: it has become another user's (setuid) and is out of reach for good. Anything else: it is gone already.
+      // EPERM means that the process has changed its user (setuid) and cannot be killed. Any other error means that the process has ended.
       return !(error instanceof Error && 'code' in error && error.code === 'EPERM');
     }
   }

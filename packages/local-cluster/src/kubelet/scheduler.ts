@@ -5,19 +5,19 @@ import { pods, type PersistentVolumeClaim, type Pod } from '@conversation-operat
 import { nodeLabels, wholeSeconds } from './node-object.ts';
 import type { NodeSettings } from './options.ts';
 
-/** Names of the claims that a pod's volumes stand for. */
+/** Returns the names of the claims of a pod's volumes. */
 export const claimNamesOf = (pod: Pod): readonly string[] =>
   (pod.spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []);
 
-/** Whether it is for this scheduler to find a node for the pod. */
-export const needsNode = ({ spec, metadata }: Pod): boolean =>
+/** Returns whether this scheduler has to assign a node to the pod. */
+export const needsScheduling = ({ spec, metadata }: Pod): boolean =>
   (spec?.nodeName ?? '') === '' &&
   metadata.deletionTimestamp === undefined &&
   (spec?.schedulerName ?? 'default-scheduler') === 'default-scheduler' &&
   (spec?.schedulingGates ?? []).length === 0;
 
-/** Why the pod can't be on the node, in the scheduler's words; undefined when it can. */
-export function obstacle(
+/** Returns the message of the scheduler when the pod does not fit the node; undefined when the pod fits. */
+export function unschedulableMessage(
   pod: Pod,
   labels: Readonly<Record<string, string>>,
   claim: (name: string) => PersistentVolumeClaim | undefined,
@@ -35,7 +35,7 @@ export function obstacle(
   return undefined;
 }
 
-/** Binds pods without a node to this one, once their claims are bound; says why where it can't. */
+/** Creates the scheduler, which binds pods without a node to this node once their claims are bound, and reports unschedulable pods. */
 export function createScheduler(options: {
   readonly settings: NodeSettings;
   readonly pods: Store<Pod>;
@@ -45,7 +45,7 @@ export function createScheduler(options: {
   const { client, clock, name: nodeName, events } = settings;
   const labels = nodeLabels(nodeName);
 
-  const refuse = async (pod: Pod, message: string): Promise<void> => {
+  const reportUnschedulable = async (pod: Pod, message: string): Promise<void> => {
     const conditions = pod.status?.conditions ?? [];
     const old = conditions.find(({ type }) => type === 'PodScheduled');
     if (old?.status === 'False' && old.message === message) return;
@@ -60,11 +60,11 @@ export function createScheduler(options: {
 
   const reconcile = async ({ namespace, name }: { readonly namespace: string; readonly name: string }): Promise<Result> => {
     const pod = options.pods.get(namespace, name);
-    if (pod === undefined || !needsNode(pod)) return undefined;
-    const message = obstacle(pod, labels, (claimName) => claims.get(namespace, claimName));
+    if (pod === undefined || !needsScheduling(pod)) return undefined;
+    const message = unschedulableMessage(pod, labels, (claimName) => claims.get(namespace, claimName));
     try {
       if (message !== undefined) {
-        await refuse(pod, message);
+        await reportUnschedulable(pod, message);
         return undefined;
       }
       await client.createSubresource(pods, namespace, name, 'binding', {
@@ -75,7 +75,7 @@ export function createScheduler(options: {
       });
       events.record(pod, { type: 'Normal', reason: 'Scheduled', message: `Successfully assigned ${namespace}/${name} to ${nodeName}` });
     } catch (error) {
-      // Gone, bound or changed since: the watch tells, and it is looked at again.
+      // The pod was deleted, bound or changed. The watch reports the change, and the pod is reconciled again.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
     return undefined;

@@ -6,13 +6,13 @@ import { persistentVolumeClaims, type PersistentVolumeClaim } from '@conversatio
 import { removeTree, type NodeFolder } from './node-folder.ts';
 import type { NodeSettings } from './options.ts';
 
-/** The index of claims by uid. */
+/** Name of the index of claims by uid. */
 export const byUid = 'uid';
 
-/** Claims have a namespace; without one, a request is about the folder of the uid it names. */
+/** Returns the request for the folder of a claim uid. Requests for claims have a namespace, requests for folders have none. */
 export const folderRequest = (claimUid: string): Request => ({ namespace: '', name: claimUid });
 
-/** Gives every claim a folder and takes it away when the claim has gone and no pod uses it any more. */
+/** Creates a folder for every claim and removes the folder when the claim is gone and no pod uses it any more. */
 export class VolumeProvisioner {
   readonly controller: Controller;
   readonly #settings: NodeSettings;
@@ -23,7 +23,7 @@ export class VolumeProvisioner {
   constructor(options: {
     readonly settings: NodeSettings;
     readonly folder: NodeFolder;
-    /** Indexed `byUid`. */
+    /** Store of claims with the index `byUid`. */
     readonly claims: Store<PersistentVolumeClaim>;
     readonly isUsed: (claimUid: string) => boolean;
   }) {
@@ -39,7 +39,7 @@ export class VolumeProvisioner {
     });
   }
 
-  /** Looks at every folder there is: some may have lost their claim while the node was away. The store must have synced. */
+  /** Checks every folder, because claims may have been deleted while the node did not run. The store must have synced. */
   async sweep(): Promise<void> {
     for (const name of await readdir(this.#folder.volumes)) this.controller.enqueue(folderRequest(name));
   }
@@ -51,7 +51,7 @@ export class VolumeProvisioner {
     try {
       await this.#bind(await this.#named(claim));
     } catch (error) {
-      // The watch shows what it has become, and it is looked at again.
+      // The watch reports the change, and the claim is reconciled again.
       if (!isNotFound(error) && !isConflict(error)) throw error;
     }
     return undefined;
@@ -66,7 +66,7 @@ export class VolumeProvisioner {
         spec: { volumeName: `pvc-${uid}` },
       });
     } catch (error) {
-      // The name is for people; a server that keeps it from us takes nothing away.
+      // The volume name is informational, so a server that rejects the change does not prevent the binding.
       if (isInvalid(error) || isForbidden(error)) return claim;
       throw error;
     }

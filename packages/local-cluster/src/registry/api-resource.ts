@@ -9,11 +9,11 @@ export interface Column {
   readonly type: string;
   readonly format?: string;
   readonly description: string;
-  /** 0 is always shown, 1 only with `-o wide`. */
+  /** Priority: 0 is always shown, 1 only with `-o wide`. */
   readonly priority: number;
 }
 
-/** A cell's value, by the object and the time. */
+/** A column with the function that computes a cell from the object and the time. */
 export interface ColumnWithCell extends Column {
   readonly cell: (object: ApiObject, nowMs: number) => string | number | boolean | null;
 }
@@ -25,7 +25,7 @@ export interface ScalePaths {
 }
 
 export interface ResourceNames {
-  /** '' for the core group. */
+  /** API group; '' for the core group. */
   readonly group: string;
   readonly version: string;
   readonly kind: string;
@@ -37,17 +37,17 @@ export interface ResourceNames {
   readonly namespaced: boolean;
 }
 
-/** A kind that is served, and everything in which kinds differ. */
+/** A served kind, with every property in which kinds differ. */
 export interface ApiResource extends ResourceNames {
-  /** Where its objects are stored: `group/plural`. */
+  /** Key of the storage of its objects: `group/plural`. */
   readonly key: string;
   readonly builtin: boolean;
-  /** Of a built-in kind: the type that its schema and its documentation are made of. */
+  /** Model of a built-in kind, from which its schema and documentation are generated. */
   readonly model?: string;
   readonly schema: Schema;
   readonly hasStatus: boolean;
   readonly scale?: ScalePaths;
-  /** Subresources beside status and scale, for discovery. */
+  /** Subresources besides status and scale, for discovery. */
   readonly otherSubresources: readonly {
     readonly name: string;
     readonly kind: string;
@@ -55,19 +55,19 @@ export interface ApiResource extends ResourceNames {
     readonly version?: string;
     readonly verbs: readonly string[];
   }[];
-  /** Whether metadata.generation is kept. */
+  /** True when the server maintains metadata.generation. */
   readonly hasGeneration: boolean;
   readonly columns: readonly ColumnWithCell[];
-  /** Fields that selectors may name, beside metadata.name and metadata.namespace. */
+  /** Fields that field selectors may use besides metadata.name and metadata.namespace. */
   readonly selectableFields: ReadonlyMap<string, JsonPath>;
   readonly nameRule: 'subdomain' | 'label' | 'label1035';
-  /** Fills in what a client may leave out, after the schema's own defaults. */
+  /** Sets defaults that the schema does not express, after the defaults of the schema. */
   readonly defaults?: (object: JsonObject) => JsonObject;
-  /** The state of a new object, whatever the client sent. */
+  /** Sets the initial state of a new object, whatever the client sent. */
   readonly initial?: (object: ApiObject) => ApiObject;
-  /** What the schema can't say. */
+  /** Validates rules that the schema cannot express. */
   readonly validate?: (object: ApiObject, old: ApiObject | undefined) => readonly FieldError[];
-  /** Seconds that a deletion waits for whoever runs the object; absent: none. */
+  /** Grace period of a deletion in seconds, for kinds whose objects run on a node. Absent: 0. */
   readonly graceSeconds?: (object: ApiObject) => number;
 }
 

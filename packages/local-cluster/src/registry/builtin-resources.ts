@@ -148,7 +148,7 @@ const podSubresources = [
   { name: 'log', kind: 'Pod', verbs: ['get'] },
 ];
 
-/** The built-in kinds that are served, beside CustomResourceDefinition. */
+/** Served built-in kinds besides CustomResourceDefinition. */
 export const builtinResources: readonly ApiResource[] = [
   resource('', 'v1', 'Namespace', 'V1Namespace', {
     namespaced: false,

@@ -1,9 +1,9 @@
 import type { Schema } from '../schema/structural-schema.ts';
 import { builtinTypes } from './builtin-types.ts';
 
-/** Maps of quantities: 1 and "1" are the same to Kubernetes. */
+/** Fields with a map of quantities, for which Kubernetes treats 1 and "1" alike. */
 const quantityMaps: ReadonlySet<string> = new Set(['limits', 'requests', 'capacity', 'allocatable', 'allocatedResources', 'hard', 'used']);
-/** `size` and the like of one quantity. */
+/** Fields with a single quantity, such as `size`. */
 const quantities: ReadonlySet<string> = new Set(['sizeLimit', 'divisor']);
 const intOrString: Schema = { 'x-kubernetes-int-or-string': true };
 const quantity: Schema = { anyOf: [{ type: 'number' }, { type: 'string' }] };
@@ -29,7 +29,7 @@ function schemaOfType(text: string, field: string, reference: (name: string) => 
   return scalars[text] ?? reference(text);
 }
 
-/** null means absent in every field of a built-in kind, as it does to Go's decoder. */
+/** Every field of a built-in kind accepts null as absent, as the decoder of Go does. */
 const nullable = (schema: Schema): Schema => ({ ...schema, nullable: true });
 
 const objectSchema = (fields: string, reference: (name: string) => Schema): Schema => {
@@ -38,7 +38,7 @@ const objectSchema = (fields: string, reference: (name: string) => Schema): Sche
   for (const field of parsed) {
     const colon = field.indexOf(':');
     const name = field.slice(0, colon).replace('!', '');
-    // A schema that refers to itself is filled in later: it is taken as it is, not copied.
+    // The schema of a recursive type is completed later, so it is referenced and not copied.
     const type = field.slice(colon + 1);
     properties[name] = schemaOfType(type, name, reference);
   }
@@ -47,18 +47,18 @@ const objectSchema = (fields: string, reference: (name: string) => Schema): Sche
 
 const resolved = new Map<string, Schema>();
 
-/** The schema of a built-in type, its references followed: made once, and shared. Required fields are left to the kinds' own checks. */
+/** Returns the schema of a built-in type with resolved references, created once and shared. The kinds check required fields themselves. */
 export function builtinSchema(name: string): Schema {
   const known = resolved.get(name);
   if (known !== undefined) return known;
-  // JSONSchemaProps holds itself, and anything else.
+  // JSONSchemaProps contains itself and arbitrary values.
   if (name === 'V1JSONSchemaProps' || builtinTypes[name] === undefined) return nullable({ ...anything, type: 'object' });
   const schema: Schema = objectSchema(builtinTypes[name], builtinSchema);
   resolved.set(name, schema);
   return schema;
 }
 
-/** The same type for OpenAPI documents. `refer` says what to write for the types that it refers to. */
+/** Returns the schema of a built-in type for OpenAPI documents. `refer` returns the reference to another type. */
 export function openApiOfBuiltin(name: string, refer: (name: string) => string): Schema {
   const schema = objectSchema(builtinTypes[name] ?? '', (other) => ({ $ref: refer(other) }));
   const requiredFields = [...(builtinTypes[name] ?? '').matchAll(/(\S+?)!:/g)].map(([, field]) => field ?? '');

@@ -3,7 +3,7 @@ import { arrayAt, equal, objectAt, stringAt, without, type JsonObject } from '..
 import { forbiddenField, invalidValue, notSupported, required, type FieldError } from '../schema/field-error.ts';
 import { canonicalQuantity, parseQuantity } from './quantity.ts';
 
-/** PersistentVolumeClaims. */
+/** Defaults and validation of PersistentVolumeClaims. */
 
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod'];
 
@@ -20,7 +20,10 @@ function storageErrors(spec: JsonObject): FieldError[] {
   return quantity !== undefined && quantity.nanos > 0n ? [] : [invalidValue(field, storage, 'must be greater than zero')];
 }
 
-/** Of a bound claim the size may change, and what its volume is like; what the server fills in may come once. */
+/**
+ * Returns the errors of a change. The size and the attributes class of a bound claim may change, and fields that the server sets may be set
+ * once.
+ */
 function changeErrors(spec: JsonObject, old: ApiObject): FieldError[] {
   const before = objectAt(old, 'spec') ?? {};
   const bound = stringAt(old['status'], 'phase') === 'Bound';

@@ -3,7 +3,7 @@ import { badRequest } from '../api/status-error.ts';
 import { booleanAt, equal, objectAt, stringAt, type Json, type JsonObject } from '../json/json.ts';
 import { forbiddenField, invalidValue, tooLong, type FieldError } from '../schema/field-error.ts';
 
-/** ConfigMaps and Secrets: texts and bytes by name. */
+/** Defaults and validation of ConfigMaps and Secrets. */
 
 const maxBytes = 1_048_576;
 const keyPattern = /^[-._a-zA-Z0-9]+$/;
@@ -65,7 +65,7 @@ export function secretErrors(secret: ApiObject, old: ApiObject | undefined): rea
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** stringData is for writing only. @throws StatusError 400 for data that is no base64 */
+/** Converts stringData, which is write-only, to data. @throws StatusError 400 for data that are not base64 */
 export function secretDefaults(secret: JsonObject): JsonObject {
   for (const value of Object.values(objectAt(secret, 'data') ?? {})) {
     if (typeof value === 'string' && !base64.test(value.replaceAll(/[\r\n]/g, '')))

@@ -8,7 +8,7 @@ import { builtinSchema } from './builtin-schema.ts';
 import { ageColumn, nameColumn, printerColumn } from './printer-column.ts';
 import { structuralErrors } from './structural-errors.ts';
 
-/** Objects of a definition stand under this finalizer until the last of them is gone. */
+/** Finalizer that keeps a definition until its last object is gone. */
 export const cleanupFinalizer = 'customresourcecleanup.apiextensions.k8s.io';
 
 const strings = (values: readonly Json[]): readonly string[] => values.filter((value) => typeof value === 'string');
@@ -21,7 +21,7 @@ const servedVersion = (definition: ApiObject): Json | undefined => {
 const schemaOf = (version: Json | undefined): Schema =>
   (objectAt(objectAt(version, 'schema'), 'openAPIV3Schema') as Schema | undefined) ?? { 'x-kubernetes-preserve-unknown-fields': true };
 
-/** The root of every custom resource: its metadata is Kubernetes' own, whatever the definition says. */
+/** Completes the schema of a custom resource with the metadata of Kubernetes, whatever the definition contains. */
 function completeSchema(schema: Schema): Schema {
   return {
     ...schema,
@@ -55,7 +55,7 @@ function scaleOf(version: Json | undefined): ScalePaths | undefined {
   return { spec, status, ...(selector === undefined || selector.length === 0 ? {} : { selector }) };
 }
 
-/** The kind that a CustomResourceDefinition describes. @throws for one that `definitionErrors` finds fault with. */
+/** Returns the kind that a CustomResourceDefinition describes. @throws for a definition with `definitionErrors` */
 export function customResource(definition: ApiObject): ApiResource {
   const names = objectAt(definition['spec'], 'names') ?? {};
   const group = stringAt(definition['spec'], 'group') ?? '';
@@ -142,7 +142,7 @@ export function definitionDefaults(definition: JsonObject): JsonObject {
   return { ...definition, spec: { conversion: { strategy: 'None' }, ...spec, ...(isObject(spec['names']) ? { names: filled } : {}) } };
 }
 
-/** A definition that has been stored is served at once. */
+/** Returns a new definition with the conditions of a served kind, because a stored definition is served at once. */
 export function definitionInitial(definition: ApiObject): ApiObject {
   const condition = (type: string, reason: string, message: string) => ({
     type,
@@ -187,7 +187,7 @@ export const definitionResource: ApiResource = {
     {
       name: 'Created At',
       type: 'date',
-      description: 'When it was created.',
+      description: 'Time of creation.',
       priority: 0,
       cell: ({ metadata }) => metadata.creationTimestamp,
     },

@@ -3,7 +3,7 @@ import { arrayAt, equal, isArray, isObject, numberAt, objectAt, stringAt, type J
 import { duplicate, forbiddenField, invalidValue, notFoundField, notSupported, required, type FieldError } from '../schema/field-error.ts';
 import { parseQuantity } from './quantity.ts';
 
-/** Items of a list that have the name of one before them. */
+/** Returns the errors of items without a name or with the name of an earlier item. */
 function nameErrors(items: readonly Json[], path: string): FieldError[] {
   const seen = new Set<string>();
   return items.flatMap((item, index) => {
@@ -31,8 +31,8 @@ function resourceErrors(container: Json, path: string): FieldError[] {
   return Object.entries(objectAt(resources, 'requests') ?? {}).flatMap(([name, request]) => {
     const limit = limits[name];
     if (typeof request !== 'string' || typeof limit !== 'string') return [];
-    const [wanted, most] = [parseQuantity(request), parseQuantity(limit)];
-    if (wanted === undefined || most === undefined || wanted.nanos <= most.nanos) return [];
+    const [requested, max] = [parseQuantity(request), parseQuantity(limit)];
+    if (requested === undefined || max === undefined || requested.nanos <= max.nanos) return [];
     return [invalidValue(`${path}.resources.requests`, request, `must be less than or equal to ${name} limit of ${limit}`)];
   });
 }
@@ -84,7 +84,7 @@ export function podErrors(pod: ApiObject, old: ApiObject | undefined): readonly 
   ];
 }
 
-/** What may change in a pod's spec after its creation. */
+/** Fields of the spec of a pod that may change after its creation. */
 const mutable: ReadonlySet<string> = new Set(['activeDeadlineSeconds', 'tolerations', 'terminationGracePeriodSeconds']);
 
 function changeErrors(spec: JsonObject, old: JsonObject): FieldError[] {

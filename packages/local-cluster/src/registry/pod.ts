@@ -8,7 +8,7 @@ import { formatQuantity, parseQuantity, quantityFault } from './quantity.ts';
 
 const pullPolicyOf = (image: string): string => (/:(?!latest$)[^/]+$/.test(image) || image.includes('@') ? 'IfNotPresent' : 'Always');
 
-/** Quantities are strings of one form once they are stored. @throws StatusError 400 for what is none */
+/** Converts quantities to strings in canonical form. @throws StatusError 400 for an invalid quantity */
 const quantityText = (map: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(map).map(([key, value]) => {
@@ -22,7 +22,7 @@ function resourceDefaults(container: JsonObject): JsonObject {
   const resources = objectAt(container, 'resources');
   if (resources === undefined) return {};
   const limits = objectAt(resources, 'limits');
-  // Where only a limit is set, it is the request too.
+  // A limit without a request is the request too.
   const requests = objectAt(resources, 'requests') ?? limits;
   return {
     ...resources,
@@ -95,7 +95,7 @@ const qosClass = (pod: JsonObject): string => {
 
 export const podInitial = (pod: ApiObject): ApiObject => ({ ...pod, status: { phase: 'Pending', qosClass: qosClass(pod) } });
 
-/** A pod that no node has taken, or that has ended, has nobody to wait for. */
+/** Returns the grace period of a pod: 0 for a pod without a node or in a terminal phase, because no kubelet runs it. */
 export function podGraceSeconds(pod: ApiObject): number {
   const phase = stringAt(pod['status'], 'phase');
   if (stringAt(pod['spec'], 'nodeName') === undefined || phase === 'Succeeded' || phase === 'Failed') return 0;
@@ -104,7 +104,7 @@ export function podGraceSeconds(pod: ApiObject): number {
 
 const statuses = (pod: ApiObject): readonly Json[] => arrayAt(pod['status'], 'containerStatuses');
 
-/** The STATUS column of `kubectl get pods`. */
+/** Returns the STATUS column of `kubectl get pods`. */
 function summaryOf(pod: ApiObject): string {
   const status = objectAt(pod, 'status');
   let summary = stringAt(status, 'reason') ?? stringAt(status, 'phase') ?? 'Unknown';
@@ -136,15 +136,21 @@ const column = (name: string, type: string, description: string, priority: numbe
 
 export const podColumns: readonly ColumnWithCell[] = [
   nameColumn,
-  column('Ready', 'string', 'Containers that are ready, of all.', 0, (pod) => {
+  column('Ready', 'string', 'Number of ready containers, of all containers.', 0, (pod) => {
     const ready = statuses(pod).filter((container) => booleanAt(container, 'ready') === true).length;
     return `${ready}/${arrayAt(pod['spec'], 'containers').length}`;
   }),
-  column('Status', 'string', 'What the pod does.', 0, summaryOf),
-  column('Restarts', 'string', 'How often its containers have been started again.', 0, restartsOf),
+  column('Status', 'string', 'Aggregate status of the containers.', 0, summaryOf),
+  column('Restarts', 'string', 'Number of restarts of the containers.', 0, restartsOf),
   ageColumn,
-  column('IP', 'string', 'Where it can be reached.', 1, (pod) => stringAt(pod['status'], 'podIP') ?? '<none>'),
-  column('Node', 'string', 'Where it runs.', 1, (pod) => stringAt(pod['spec'], 'nodeName') ?? '<none>'),
-  column('Nominated Node', 'string', 'Where it may run soon.', 1, (pod) => stringAt(pod['status'], 'nominatedNodeName') ?? '<none>'),
-  column('Readiness Gates', 'string', 'Gates that have opened.', 1, () => '<none>'),
+  column('IP', 'string', 'IP address of the pod.', 1, (pod) => stringAt(pod['status'], 'podIP') ?? '<none>'),
+  column('Node', 'string', 'Node that runs the pod.', 1, (pod) => stringAt(pod['spec'], 'nodeName') ?? '<none>'),
+  column(
+    'Nominated Node',
+    'string',
+    'Node that the scheduler has nominated for the pod.',
+    1,
+    (pod) => stringAt(pod['status'], 'nominatedNodeName') ?? '<none>',
+  ),
+  column('Readiness Gates', 'string', 'Readiness gates that have passed.', 1, () => '<none>'),
 ];

@@ -21,7 +21,7 @@ export const ageColumn: ColumnWithCell = {
   cell: ({ metadata }, nowMs) => ageOf(metadata.creationTimestamp, nowMs),
 };
 
-/** The cell of the first value that the path leads to, as the API server prints it for a column's type. */
+/** Returns the cell for the first value at the path, as the API server prints it for the type of the column. */
 function cellOf([value]: readonly Json[], type: string, nowMs: number): string | number | boolean | null {
   if (value === undefined || value === null) return null;
   switch (type) {
@@ -48,7 +48,7 @@ interface PrinterColumn {
   readonly priority?: number;
 }
 
-/** A column of a CustomResourceDefinition. @throws SyntaxError when its path is not understood. */
+/** Creates a column of a CustomResourceDefinition. @throws SyntaxError for an unsupported path */
 export function printerColumn({ name, type, jsonPath, format, description, priority }: PrinterColumn): ColumnWithCell {
   const path = parseJsonPath(jsonPath);
   return {

@@ -1,4 +1,4 @@
-/** Amounts of a resource, `100m`, `1.5Gi`, `2e3` (apimachinery `resource.Quantity`): read exactly, and written in one form. */
+/** Quantities of a resource, `100m`, `1.5Gi`, `2e3` (apimachinery `resource.Quantity`), parsed exactly and formatted canonically. */
 
 const pattern = /^([+-]?)(\d+\.?\d*|\.\d+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?\d+)?$/;
 
@@ -6,14 +6,14 @@ const binary = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 const decimal: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
 
 export interface Quantity {
-  /** In billionths: the least that a quantity can tell apart. */
+  /** Value in billionths, the smallest unit of a quantity. */
   readonly nanos: bigint;
   readonly form: 'binary' | 'decimal' | 'exponent';
 }
 
 const billion = 1_000_000_000n;
 
-/** undefined for a text that is no quantity. What is less than a billionth is rounded up, away from zero. */
+/** Parses a quantity; undefined for any other text. A fraction of a billionth is rounded up, away from zero. */
 export function parseQuantity(text: string): Quantity | undefined {
   const [, sign = '', digits = '', suffix = ''] = pattern.exec(text) ?? [];
   if (digits === '') return undefined;
@@ -33,7 +33,7 @@ export function parseQuantity(text: string): Quantity | undefined {
   };
 }
 
-/** The largest suffix that leaves a whole number. */
+/** Formats a quantity with the largest suffix that leaves a whole number. */
 export function formatQuantity({ nanos, form }: Quantity): string {
   if (nanos === 0n) return '0';
   if (form === 'binary' && nanos % billion === 0n) {
@@ -56,7 +56,7 @@ export function formatQuantity({ nanos, form }: Quantity): string {
   return `${value}${suffix}`;
 }
 
-/** The text that stands for any way to write the same quantity; what is none stays as it is. */
+/** Returns the canonical form of a quantity; any other text remains unchanged. */
 export function canonicalQuantity(value: string | number): string {
   const quantity = parseQuantity(String(value));
   return quantity === undefined ? String(value) : formatQuantity(quantity);

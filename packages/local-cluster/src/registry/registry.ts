@@ -1,10 +1,10 @@
 import type { ApiResource } from './api-resource.ts';
 
-/** The kinds that are served now. Changes as CustomResourceDefinitions come and go. */
+/** The served kinds, which change with the stored CustomResourceDefinitions. */
 export class Registry {
   readonly #byKey = new Map<string, ApiResource>();
   readonly #byKind = new Map<string, ApiResource>();
-  /** Counts changes, so that what is made from the whole (discovery, OpenAPI) can be kept until the next. */
+  /** Number of changes, by which discovery and OpenAPI detect that a cached document is stale. */
   #generation = 0;
 
   get generation(): number {
@@ -42,7 +42,7 @@ export class Registry {
     return [...this.#byKey.values()];
   }
 
-  /** Groups with their one version, the core group first. */
+  /** Returns the groups with their one version, the core group first. */
   groups(): readonly { readonly group: string; readonly version: string }[] {
     const versions = new Map<string, string>();
     for (const { group, version } of this.#byKey.values()) if (!versions.has(group)) versions.set(group, version);

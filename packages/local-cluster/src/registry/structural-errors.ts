@@ -4,8 +4,8 @@ import { valuesOf, type Schema } from '../schema/structural-schema.ts';
 import { validate } from '../schema/validate.ts';
 
 /**
- * What keeps a schema from being structural, and thus from being served (apiextensions `schema/validation.go`); and rules, patterns
- * and defaults in it that can't be used.
+ * Returns the reasons why a schema is not structural and thus cannot be served (apiextensions `schema/validation.go`), and its invalid
+ * rules, patterns and defaults.
  */
 export function structuralErrors(schema: Schema, path: string): readonly FieldError[] {
   return [...nodeErrors(schema, path), ...childrenErrors(schema, path)];
@@ -54,7 +54,7 @@ function patternErrors({ pattern }: Schema, path: string): FieldError[] {
   }
 }
 
-/** A default is a value like any other. */
+/** A default has to satisfy its own schema. */
 function defaultErrors(schema: Schema, path: string): FieldError[] {
   if (schema.default === undefined) return [];
   return validate(schema.default, schema, `${path}.default`).map((error) => ({ ...error, field: `${path}.default` }));

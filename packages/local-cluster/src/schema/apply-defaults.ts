@@ -3,8 +3,8 @@ import { setOwn } from '../json/merge-patch.ts';
 import { valuesOf, type Schema } from './structural-schema.ts';
 
 /**
- * The value with the schema's defaults for absent fields. A null that a field does not allow counts as absent, as in Kubernetes:
- * a default takes its place, or nothing does.
+ * Returns the value with the defaults of the schema for absent fields. As in Kubernetes, a null that a field does not allow counts as
+ * absent: the default replaces the null, or the field is removed.
  */
 export function applyDefaults(value: Json, schema: Schema): Json {
   if (isArray(value)) {

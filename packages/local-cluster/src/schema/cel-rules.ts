@@ -13,7 +13,7 @@ export interface CompiledRule {
   readonly rule: ValidationRule;
   readonly evaluate: Program;
   readonly message?: Program;
-  /** Names oldSelf: holds for a change from one value to another, not for a value. */
+  /** True for a rule that uses oldSelf and thus validates a change instead of a value. */
   readonly transition: boolean;
 }
 
@@ -26,7 +26,7 @@ const reasons: Readonly<Record<string, string>> = {
 
 const compiled = new WeakMap<Schema, readonly CompiledRule[]>();
 
-/** The schema's own rules, compiled once. @throws for a rule that can't be parsed. */
+/** Returns the rules of the schema itself, compiled once. @throws for a rule that does not parse */
 export function rulesOf(schema: Schema): readonly CompiledRule[] {
   const known = compiled.get(schema);
   if (known !== undefined) return known;
@@ -43,7 +43,7 @@ export function rulesOf(schema: Schema): readonly CompiledRule[] {
   return rules;
 }
 
-/** JSON as CEL sees it by its schema: integers are ints, date-times timestamps, bytes bytes. */
+/** Converts JSON into CEL values by the schema: integers become ints, date-times timestamps, and bytes bytes. */
 export function celValueOf(value: Json | undefined, schema: Schema | undefined): unknown {
   if (isArray(value)) return value.map((item) => celValueOf(item, schema?.items));
   if (isObject(value)) {
@@ -67,7 +67,7 @@ const reserved: ReadonlySet<string> = new Set(
   'true false null in as break const continue else for function if import let loop package namespace return var void while'.split(' '),
 );
 
-/** Field names that CEL can't say, as Kubernetes spells them. */
+/** Escapes field names that are not CEL identifiers, as Kubernetes does. */
 const escaped = (key: string): string => {
   if (reserved.has(key)) return `__${key}__`;
   if (!/[.\-/]|__/.test(key) || !/^[A-Za-z_][\w.\-/]*$/.test(key)) return key;
@@ -78,7 +78,7 @@ const typeNames: Readonly<Record<string, string>> = { object: 'object', string: 
 const shownType = (value: Json): string =>
   isArray(value) ? 'array' : (typeNames[typeof value] ?? (Number.isInteger(value) ? 'integer' : 'number'));
 
-/** Errors of the rules that stand at this node. `old` absent: transition rules do not apply. */
+/** Returns the errors of the rules of this schema node. `old` absent: transition rules do not apply. */
 export function checkRules(value: Json, old: Json | undefined, schema: Schema, path: string): readonly FieldError[] {
   const rules = rulesOf(schema).filter(({ transition, rule }) => !transition || old !== undefined || rule.optionalOldSelf === true);
   if (rules.length === 0) return [];
@@ -112,7 +112,7 @@ function messageOf({ rule, message }: CompiledRule, context: Record<string, unkn
     const text = message?.(context);
     if (typeof text === 'string' && text !== '') return text;
   } catch {
-    // A message that can't be made falls back to the fixed one, as in Kubernetes.
+    // A message expression that fails falls back to the fixed message, as in Kubernetes.
   }
   return rule.message ?? `failed rule: ${rule.rule}`;
 }

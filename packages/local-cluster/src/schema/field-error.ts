@@ -1,8 +1,8 @@
 import type { Json } from '../json/json.ts';
 
-/** One thing wrong with one field, in Kubernetes' words (apimachinery `field.Error`). */
+/** An error of one field, with the messages of apimachinery `field.Error`. */
 export interface FieldError {
-  /** `spec.containers[0].name`; '' for the object itself. */
+  /** Path such as `spec.containers[0].name`; '' for the object itself. */
   readonly field: string;
   readonly reason: string;
   readonly message: string;

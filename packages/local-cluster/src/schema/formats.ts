@@ -11,7 +11,7 @@ const isUrl = (text: string): boolean => {
   }
 };
 
-/** The formats that Kubernetes checks; one it does not know is allowed to be anything. */
+/** Formats that Kubernetes checks; an unknown format accepts any text. */
 const formats: Readonly<Record<string, (text: string) => boolean>> = {
   'date-time': (text) => dateTime.test(text) && !Number.isNaN(Date.parse(text)),
   date: (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text)),

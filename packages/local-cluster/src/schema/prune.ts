@@ -5,8 +5,8 @@ import { preservesUnknown, valuesOf, type Schema } from './structural-schema.ts'
 const embedded: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
 
 /**
- * The value without what the schema does not know. The paths of what was dropped are added to `unknown`, in the form that
- * strict decoding names them (`spec.content[0].x`).
+ * Returns the value without fields that the schema does not define. The paths of dropped fields are added to `unknown` in the form of
+ * strict decoding (`spec.content[0].x`).
  */
 export function prune(value: Json, schema: Schema, unknown: string[], path = ''): Json {
   if (isArray(value)) {

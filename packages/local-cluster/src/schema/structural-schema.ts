@@ -1,6 +1,6 @@
 import type { Json } from '../json/json.ts';
 
-/** The OpenAPI v3 subset of CustomResourceDefinitions. */
+/** The subset of OpenAPI v3 that CustomResourceDefinitions use. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string;
@@ -47,7 +47,7 @@ export interface ValidationRule {
   readonly optionalOldSelf?: boolean;
 }
 
-/** The schema of the values of a map, if the schema describes one. */
+/** Returns the schema of the values of a map, if the schema describes a map. */
 export const valuesOf = (schema: Schema | undefined): Schema | undefined =>
   typeof schema?.additionalProperties === 'object' ? schema.additionalProperties : undefined;
 

@@ -17,7 +17,7 @@ const hasType = (value: Json, type: string): boolean => typeOf(value) === type |
 const child = (path: string, key: string): string => (path === '' ? key : `${path}.${key}`);
 const mapChild = (path: string, key: string): string => (/^[A-Za-z_][\w-]*$/.test(key) ? child(path, key) : `${path}[${key}]`);
 
-/** Rules are not asked about what has such faults: they rely on it. */
+/** Reasons that suppress the rules, which rely on a value that satisfies its schema. */
 const blocking: ReadonlySet<string> = new Set([
   'FieldValueRequired',
   'FieldValueTypeInvalid',
@@ -34,8 +34,8 @@ const rulesUnchecked: FieldError = {
 };
 
 /**
- * What is wrong with a value: first by the schema, then by its rules. With `old`, transition rules are checked, and what has not changed is not refused again
- * (Kubernetes' ratcheting), so that a schema may become stricter while objects live.
+ * Returns the errors of a value: first those of the schema, then those of its rules. With `old`, transition rules apply, and an unchanged
+ * value is accepted (the ratcheting of Kubernetes), so that a schema may become stricter while objects exist.
  */
 export function validate(value: Json, schema: Schema, path = '', old?: Json): readonly FieldError[] {
   const errors = schemaErrors(value, schema, path, old);
@@ -46,11 +46,11 @@ export function validate(value: Json, schema: Schema, path = '', old?: Json): re
 
 const ruled = new WeakMap<Schema, boolean>();
 
-/** Whether there are rules in the schema or under it. */
+/** Returns whether the schema contains rules at any depth. */
 function hasRules(schema: Schema): boolean {
   const known = ruled.get(schema);
   if (known !== undefined) return known;
-  // For a schema that holds itself.
+  // The preliminary result ends the recursion of a schema that contains itself.
   ruled.set(schema, false);
   const parts = [...Object.values(schema.properties ?? {}), schema.items, valuesOf(schema)];
   const has = (schema['x-kubernetes-validations'] ?? []).length > 0 || parts.some((part) => part !== undefined && hasRules(part));
@@ -58,7 +58,7 @@ function hasRules(schema: Schema): boolean {
   return has;
 }
 
-/** What the rules have against a value, from the outside in. What has not changed is not asked again. */
+/** Returns the errors of the rules, from the outside in. Unchanged values are not checked again. */
 function ruleErrors(value: Json, schema: Schema, path: string, old: Json | undefined): readonly FieldError[] {
   if (!hasRules(schema) || (value === null && schema.nullable === true)) return [];
   if (old !== undefined && equal(value, old)) return [];
@@ -133,7 +133,7 @@ function numberErrors(value: number, schema: Schema, path: string): FieldError[]
 }
 
 const patterns = new Map<string, RegExp>();
-/** Patterns are RE2 in Kubernetes; what both engines know is written alike. */
+/** Returns the compiled pattern. Kubernetes uses RE2; the syntax that both engines support is the same. */
 function patternOf(source: string): RegExp {
   const known = patterns.get(source);
   if (known !== undefined) return known;
@@ -143,7 +143,7 @@ function patternOf(source: string): RegExp {
   return pattern;
 }
 
-/** Code points, as Go counts runes. */
+/** Counts code points, as Go counts runes. */
 function characters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
@@ -153,7 +153,7 @@ function characters(text: string): number {
 function stringErrors(value: string, schema: Schema, path: string): FieldError[] {
   const { minLength, maxLength, pattern, format } = schema;
   const errors: FieldError[] = [];
-  // Characters, not UTF-16 units, and counted only where it can matter.
+  // The length counts characters instead of UTF-16 units, and only where the difference matters.
   const length = minLength !== undefined || (maxLength !== undefined && value.length > maxLength) ? characters(value) : value.length;
   if (minLength !== undefined && length < minLength) {
     errors.push(fault.invalidValue(path, value, `${path} in body should be at least ${minLength} chars long`));
@@ -190,7 +190,7 @@ const keyIn = (item: Json, schema: Schema): string =>
     ),
   );
 
-/** Which old item an item was: known for lists that are maps, else none. */
+/** Returns a function that finds the old item of an item. Only lists of type map correlate their items. */
 function correlate(schema: Schema, old: Json | undefined): (item: Json) => Json | undefined {
   if (!isArray(old) || schema['x-kubernetes-list-type'] !== 'map') return () => undefined;
   const byKey = new Map(old.map((item) => [keyIn(item, schema), item]));
@@ -235,7 +235,7 @@ function junctorErrors(value: Json, schema: Schema, path: string): FieldError[] 
   const { allOf, anyOf, oneOf, not } = schema;
   const holds = (part: Schema): boolean => schemaErrors(value, part, path, undefined).length === 0;
   const errors = (allOf ?? []).flatMap((part) => schemaErrors(value, part, path, undefined));
-  // Named in the text alone, as Kubernetes does.
+  // As in Kubernetes, only the message names the field.
   const refuse = (rule: string) => errors.push(fault.invalidValue('<nil>', '', `${JSON.stringify(path)} ${rule}`));
   if (anyOf !== undefined && !anyOf.some(holds)) refuse('must validate at least one schema (anyOf)');
   const count = oneOf?.filter(holds).length ?? 1;

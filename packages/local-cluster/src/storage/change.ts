@@ -1,21 +1,21 @@
 import type { ApiObject } from '../api/api-object.ts';
 
-/** One version of an object. Its JSON is made once, for the disk, the answers and the watchers alike. */
+/** One version of an object. The object is serialized once, for the disk, the responses and the watchers. */
 export interface Stored {
   readonly object: ApiObject;
   readonly json: string;
   readonly version: number;
 }
 
-/** One write. */
+/** One write of an object. */
 export interface Change {
-  /** `group/plural` */
+  /** Storage key of the kind, `group/plural`. */
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;
   readonly version: number;
   readonly before: Stored | undefined;
-  /** The new state; of a deleted object its last. */
+  /** New state; the last state of a deleted object. */
   readonly after: Stored;
   readonly deleted: boolean;
 }

@@ -1,19 +1,19 @@
 import type { Change } from './change.ts';
 
-/** The latest changes, for watches that begin in the past and for lists that go on in it. */
+/** Latest changes, for watches that start at an older version and for lists that continue at one. */
 export class EventLog {
   readonly #capacity: number;
   #changes: Change[] = [];
   #first = 0;
   #compacted: number;
 
-  /** Versions up to `compacted` are not known any more. */
+  /** Changes up to the version `compacted` are unknown. */
   constructor(capacity: number, compacted: number) {
     this.#capacity = capacity;
     this.#compacted = compacted;
   }
 
-  /** The oldest version that a watch can begin from. */
+  /** Oldest version from which a watch can start. */
   get compacted(): number {
     return this.#compacted;
   }
@@ -27,7 +27,7 @@ export class EventLog {
     const oldest = this.#changes[this.#first];
     if (oldest !== undefined) this.#compacted = oldest.version;
     this.#first += 1;
-    // Moving everything at each append would cost more than it frees.
+    // The array is compacted only when half of it is unused, because moving all elements for each append would cost more than it frees.
     if (this.#first < this.#capacity) return;
     this.#changes = this.#changes.slice(this.#first);
     this.#first = 0;
@@ -38,7 +38,7 @@ export class EventLog {
     this.#compacted = Math.max(this.#compacted, version);
   }
 
-  /** Changes of a resource after a version, oldest first; undefined when they are not known any more. */
+  /** Returns the changes of a resource after a version, oldest first; undefined when they were compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     if (version < this.#compacted) return undefined;
     const start = this.#indexAfter(version);

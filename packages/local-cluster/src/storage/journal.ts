@@ -1,26 +1,26 @@
-/** One object as it stands on disk. */
+/** One object on disk. */
 export interface Row {
-  /** `group/plural` */
+  /** Storage key of the kind, `group/plural`. */
   readonly resource: string;
   readonly namespace: string;
   readonly name: string;
   readonly version: number;
-  /** undefined: the object is gone. */
+  /** Undefined: the object is deleted. */
   readonly json: string | undefined;
 }
 
-/** Where objects outlive the process. */
+/** Durable storage of objects. */
 export interface Journal {
-  /** Everything stored, and the highest version ever given out. */
+  /** Returns all stored objects and the highest version ever assigned. */
   load(): { readonly rows: readonly Row[]; readonly revision: number };
-  /** Returns when all of the rows are durable, throws when none is. */
+  /** Returns when all rows are durable. Throws when none is. */
   append(rows: readonly Row[], revision: number): void;
   close(): void;
-  /** Whether `append` costs a wait for the disk, so that writes are better gathered. */
+  /** True when `append` waits for the disk, so that the store batches writes. */
   readonly durable: boolean;
 }
 
-/** For tests and simulations: nothing outlives the process. */
+/** A journal that stores nothing, for tests and simulations. */
 export const volatileJournal: Journal = {
   load: () => ({ rows: [], revision: 0 }),
   append: () => undefined,

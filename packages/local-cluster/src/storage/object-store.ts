@@ -11,12 +11,12 @@ interface Table {
   readonly keys: SortedKeys;
 }
 
-/** Sorts like the keys of etcd: by namespace, then by name. */
+/** Returns the key of an object, which sorts like the keys of etcd: by namespace, then by name. */
 export const keyOf = (namespace: string, name: string): string => `${namespace}/${name}`;
 
 /**
- * Every object, in memory and in the journal. Writes take effect at once and in the order of their versions; whoever has read or
- * written waits for `committed()` before it says so to anyone, so that nothing is acknowledged or shown that a crash could undo.
+ * All objects, in memory and in the journal. Writes take effect at once and in the order of their versions. A caller that has read or
+ * written waits for `committed()` before it answers a client, so that a crash cannot undo anything that a client has seen.
  */
 export class ObjectStore {
   readonly #journal: Journal;
@@ -39,17 +39,17 @@ export class ObjectStore {
     }
   }
 
-  /** The version of the latest write. */
+  /** Version of the latest write. */
   get revision(): number {
     return this.#revision;
   }
 
-  /** The version of the latest write that is durable. */
+  /** Version of the latest durable write. */
   get committedRevision(): number {
     return (this.#pending[0]?.version ?? this.#revision + 1) - 1;
   }
 
-  /** The oldest version that is still known. */
+  /** Oldest version whose changes are known. */
   get compacted(): number {
     return this.#log.compacted;
   }
@@ -66,7 +66,7 @@ export class ObjectStore {
     return this.#tables.get(resource)?.objects.get(keyOf(namespace, name));
   }
 
-  /** In order of their keys. `namespace` undefined: of all. `after`: only those behind this key. */
+  /** Yields the objects in the order of their keys. `namespace` undefined: all namespaces. `after`: only objects after this key. */
   *list(resource: string, namespace?: string, after?: string): Generator<Stored> {
     const table = this.#tables.get(resource);
     if (table === undefined) return;
@@ -77,12 +77,12 @@ export class ObjectStore {
     }
   }
 
-  /** How many objects of a resource there are. */
+  /** Returns the number of objects of a resource. */
   count(resource: string): number {
     return this.#tables.get(resource)?.keys.size ?? 0;
   }
 
-  /** The objects of a resource as they stood at a version; undefined when that is not known any more. */
+  /** Returns the objects of a resource at a version; undefined when the version was compacted. */
   listAt(resource: string, version: number, namespace?: string, after?: string): Iterable<Stored> | undefined {
     const changes = this.#log.since(resource, version);
     if (changes === undefined) return undefined;
@@ -101,12 +101,12 @@ export class ObjectStore {
       .map(([, stored]) => stored);
   }
 
-  /** Changes of a resource after a version; undefined when they are not known any more. */
+  /** Returns the changes of a resource after a version; undefined when they were compacted. */
   since(resource: string, version: number): readonly Change[] | undefined {
     return this.#log.since(resource, version);
   }
 
-  /** Called with every change once it is durable, in order. */
+  /** Calls the listener with every durable change, in order. */
   onChange(listener: (change: Change) => void): void {
     this.#listeners.push(listener);
   }
@@ -115,7 +115,7 @@ export class ObjectStore {
     return this.#write(resource, object, false);
   }
 
-  /** Removes the object; `last` is the state that watchers see. */
+  /** Removes the object; `last` is the state that watchers receive. */
   remove(resource: string, last: ApiObject): Stored {
     return this.#write(resource, last, true);
   }
@@ -134,7 +134,7 @@ export class ObjectStore {
     if (!this.#journal.durable) this.#flush();
     else if (this.#commit === undefined) {
       this.#commit = Promise.withResolvers();
-      // Unhandled only if nobody waits; whoever needs to know does.
+      // The rejection is handled here for the case that no caller waits; callers that depend on the write wait for `committed`.
       this.#commit.promise.catch(() => undefined);
       // The writes of one turn of the event loop share one wait for the disk.
       setImmediate(() => this.#flush());
@@ -157,7 +157,7 @@ export class ObjectStore {
     }
   }
 
-  /** Resolves when everything written so far is durable. @throws StorageError when it could not be written, and then it is undone. */
+  /** Resolves when every write so far is durable. @throws StorageError when the writes failed and were undone */
   committed(): Promise<void> {
     return this.#commit?.promise ?? Promise.resolve();
   }
@@ -183,7 +183,7 @@ export class ObjectStore {
         this.#revision,
       );
     } catch (error) {
-      // What was not stored never happened; versions are not given out twice.
+      // A failed write is undone, and its version is never assigned again.
       for (const { resource, namespace, name, before } of changes.reverse()) this.#place(resource, keyOf(namespace, name), before);
       commit?.reject(new StorageError('WriteFailed', 'the storage could not be written', { cause: error }));
       return;
@@ -195,12 +195,12 @@ export class ObjectStore {
     commit?.resolve();
   }
 
-  /** Forgets changes up to a version: watches and lists from before are told to begin again. */
+  /** Drops changes up to a version: watches and lists from earlier versions have to start over. */
   compactTo(version: number): void {
     this.#log.compactTo(version);
   }
 
-  /** Writes what is pending and closes the file. */
+  /** Writes pending changes and closes the file. */
   close(): void {
     if (this.#closed) return;
     this.#flush();

@@ -1,4 +1,4 @@
-/** Strings in order, with cheap insertion and removal. */
+/** Sorted strings with cheap insertion and removal. */
 export class SortedKeys {
   #keys: string[] = [];
 
@@ -6,7 +6,7 @@ export class SortedKeys {
     return this.#keys.length;
   }
 
-  /** Index of the first key that is not before this one. */
+  /** Returns the index of the first key that does not sort before this one. */
   indexOf(key: string): number {
     let low = 0;
     let high = this.#keys.length;
@@ -28,7 +28,7 @@ export class SortedKeys {
     if (this.#keys[index] === key) this.#keys.splice(index, 1);
   }
 
-  /** Keys from the first that is not before `start`, as long as they have the prefix. */
+  /** Yields the keys from the first that does not sort before `start`, as long as they have the prefix. */
   *from(start: string, prefix: string): Generator<string> {
     for (let index = this.indexOf(start); index < this.#keys.length; index += 1) {
       const key = this.#keys[index];

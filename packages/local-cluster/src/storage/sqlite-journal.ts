@@ -4,7 +4,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { Journal, Row } from './journal.ts';
 import { StorageError } from './storage-error.ts';
 
-/** Written into the file's header: says that it is ours, and which layout it has. */
+/** Identifier and layout version in the header of the file. */
 const applicationId = 0x434f_4f50;
 const layout = 1;
 
@@ -13,7 +13,7 @@ const sqliteCode = (error: unknown): number | undefined => {
   return typeof code === 'number' ? code & 0xff : undefined;
 };
 
-/** SQLite's primary result codes that have an explanation of their own. */
+/** Primary result codes of SQLite with a specific message. */
 const busy = 5;
 const locked = 6;
 const corrupt = 11;
@@ -34,7 +34,7 @@ function explain(file: string, error: unknown): StorageError {
   }
 }
 
-/** Objects in one SQLite file, which belongs to this process alone while it is open. */
+/** Objects in one SQLite file, which this process uses exclusively while the file is open. */
 export class SqliteJournal implements Journal {
   readonly durable = true;
   readonly #file: string;
@@ -43,7 +43,7 @@ export class SqliteJournal implements Journal {
   readonly #remove: StatementSync;
   readonly #setRevision: StatementSync;
 
-  /** @throws StorageError when the file is locked, damaged, or of a later version. */
+  /** @throws StorageError when the file is locked, damaged, or of a later version */
   constructor(file: string) {
     this.#file = file;
     let database: DatabaseSync | undefined;
@@ -103,7 +103,7 @@ export class SqliteJournal implements Journal {
 }
 
 function prepareFile(database: DatabaseSync, file: string): void {
-  // Exclusive: one process owns the file until it ends, however it ends. FULL: a commit has reached the disk.
+  // EXCLUSIVE: one process owns the file until the process ends, even when it is killed. FULL: a commit has reached the disk.
   database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000;');
   database.exec('BEGIN EXCLUSIVE; COMMIT');
   const pragma = (name: string): unknown => database.prepare(`PRAGMA ${name}`).get()?.[name];
@@ -127,6 +127,6 @@ function prepareFile(database: DatabaseSync, file: string): void {
     PRAGMA user_version = ${layout};
     COMMIT;
   `);
-  // Secrets may lie in it.
+  // The file may contain Secrets.
   chmodSync(file, 0o600);
 }

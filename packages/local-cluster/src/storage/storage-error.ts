@@ -1,4 +1,4 @@
-/** The storage can't be opened or written. The message says in one sentence what is wrong and with which file. */
+/** The storage cannot be opened or written. The message names the file and the problem in one sentence. */
 export class StorageError extends Error {
   override readonly name = 'StorageError';
   readonly code: 'Locked' | 'Corrupt' | 'TooNew' | 'Unusable' | 'WriteFailed' | 'Closed';

@@ -1,4 +1,4 @@
-/** Lines for one watcher, in order. Its consumer pulls; a consumer that falls too far behind is cut. */
+/** Lines for one watcher, in order. The consumer pulls lines; the stream ends when the consumer falls too far behind. */
 export class WatchStream implements AsyncIterable<string> {
   readonly #maxLines: number;
   readonly #onClose: () => void;
@@ -31,7 +31,7 @@ export class WatchStream implements AsyncIterable<string> {
     this.#lines.push(line);
   }
 
-  /** No more lines: those already there are still delivered. */
+  /** Ends the stream after the lines that are already queued. */
   end(): void {
     if (this.#ended) return;
     this.#ended = true;

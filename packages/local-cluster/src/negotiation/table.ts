@@ -8,7 +8,10 @@ export const partialMetadata = ({ metadata }: ApiObject) => ({ kind: 'PartialObj
 const definitionsOf = (resource: ApiResource) =>
   resource.columns.map(({ name, type, format, description, priority }) => ({ name, type, format: format ?? '', description, priority }));
 
-/** `meta.k8s.io/v1 Table`: what `kubectl get` prints. `headers` false: in a watch the columns are sent once. */
+/**
+ * Returns a `meta.k8s.io/v1 Table`, which `kubectl get` prints. `headers` is false after the first event of a watch, since a watch sends
+ * the columns once.
+ */
 export function tableOf(
   objects: readonly ApiObject[],
   resource: ApiResource,

@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ProcessNode, type ProcessNodeOptions } from '../../../packages/local-cluster/src/kubelet/process-node.ts';
+import { LocalKubelet, type ProcessNodeOptions } from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import {
@@ -29,11 +29,11 @@ class Bench {
   readonly runner = new FakeProcessRunner();
   readonly clock = new VirtualClock();
   readonly dataDir: string;
-  readonly node: ProcessNode;
+  readonly node: LocalKubelet;
 
   constructor(dataDir: string, options: Partial<ProcessNodeOptions> = {}) {
     this.dataDir = dataDir;
-    this.node = new ProcessNode({
+    this.node = new LocalKubelet({
       client: this.client,
       dataDir,
       images: { program: { command: ['/bin/program'], env: { FROM_IMAGE: 'image', DATA: '/work/data' } } },
@@ -83,12 +83,12 @@ class Bench {
   }
 }
 
-describe('a process node', () => {
+describe('a local kubelet', () => {
   let dataDir: string;
   let bench: Bench;
 
   beforeEach(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'process-node-'));
+    dataDir = await mkdtemp(join(tmpdir(), 'local-kubelet-'));
     bench = new Bench(dataDir);
     await bench.node.start();
   });

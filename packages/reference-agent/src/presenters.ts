@@ -2,7 +2,7 @@ import { dashedUuid } from '@conversation-operator/kube/uuid';
 import type { Conversation } from './conversation.ts';
 import { textOf, type AgentEvent } from './events.ts';
 
-/** A conversation as the protocol shows it. */
+/** Returns a conversation in the form of the protocol. */
 export function infoOf(conversation: Conversation): object {
   const { meta, log, stats } = conversation;
   const lastTime = log.last === undefined ? meta.createdAt : `${log.last.timestamp}Z`;
@@ -42,7 +42,7 @@ export function infoOf(conversation: Conversation): object {
   };
 }
 
-/** The whole state as an event. Sent to those that have just connected, never stored. */
+/** Returns the whole state as an event, which is sent to new clients and never stored. */
 export const fullStateEvent = (conversation: Conversation): object => ({
   id: crypto.randomUUID(),
   timestamp: new Date().toISOString().slice(0, -1),
@@ -52,7 +52,7 @@ export const fullStateEvent = (conversation: Conversation): object => ({
   value: infoOf(conversation),
 });
 
-/** What the agent said last: by its finish tool, or in a message. */
+/** Returns the last response of the agent, from its finish tool or a message. */
 export function finalResponseOf(event: AgentEvent | undefined): string {
   if (event?.kind === 'ObservationEvent') return textOf(event.observation.content);
   return event?.kind === 'MessageEvent' ? textOf(event.llm_message.content) : '';

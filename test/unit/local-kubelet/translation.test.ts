@@ -3,9 +3,9 @@ import { expand, fieldOf } from '../../../packages/local-cluster/src/kubelet/con
 import { translateArgument, translatePath, workingDirOf } from '../../../packages/local-cluster/src/kubelet/mounts.ts';
 import { pathSegment } from '../../../packages/local-cluster/src/kubelet/node-folder.ts';
 import { counted, noCount } from '../../../packages/local-cluster/src/kubelet/probe-counter.ts';
-import { portOf, refusalOf } from '../../../packages/local-cluster/src/kubelet/probe.ts';
+import { portOf, probeError } from '../../../packages/local-cluster/src/kubelet/probe.ts';
 import { parseStat } from '../../../packages/local-cluster/src/kubelet/process-table.ts';
-import { obstacle } from '../../../packages/local-cluster/src/kubelet/scheduler.ts';
+import { unschedulableMessage } from '../../../packages/local-cluster/src/kubelet/scheduler.ts';
 import { aContainer, aPod } from './pods.ts';
 
 const mounts = [
@@ -88,7 +88,7 @@ describe('probes', () => {
   });
 
   it('of a kind that is not supported are refused', () => {
-    expect(refusalOf({ grpc: { port: 1 } }, aContainer('main'))).toContain('only httpGet');
+    expect(probeError({ grpc: { port: 1 } }, aContainer('main'))).toContain('only httpGet');
   });
 });
 
@@ -132,7 +132,7 @@ describe('the scheduler', () => {
     ['takes a pod whose selector matches', aPod({ nodeSelector: labels }), undefined, undefined],
     ['refuses a pod whose selector does not', aPod({ nodeSelector: { pool: 'gpu' } }), undefined, "didn't match"],
   ])('%s', (_sentence, pod, found, message) => {
-    const result = obstacle(pod, labels, () => found);
+    const result = unschedulableMessage(pod, labels, () => found);
     if (message === undefined) expect(result).toBeUndefined();
     else expect(result).toContain(message);
   });

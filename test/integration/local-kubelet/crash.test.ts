@@ -41,7 +41,7 @@ describe('a node whose process was killed', () => {
   let machine: Machine;
 
   beforeEach(async () => {
-    machine = new Machine(await mkdtemp(join(tmpdir(), 'process-node-')), { stopGraceMs: 1000 });
+    machine = new Machine(await mkdtemp(join(tmpdir(), 'local-kubelet-')), { stopGraceMs: 1000 });
   });
 
   afterEach(() => machine.close());

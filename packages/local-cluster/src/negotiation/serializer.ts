@@ -13,13 +13,13 @@ export interface ListMeta {
   readonly remainingItemCount?: number;
 }
 
-/** A form in which objects leave. Forms with the same key give the same text. */
-export interface Representation {
+/** An encoding of objects. Encodings with the same key produce the same text. */
+export interface Serializer {
   readonly key: string;
   readonly contentType: string;
   object(object: ApiObject): string;
   list(items: readonly Stored[], metadata: ListMeta): string;
-  /** One object of a watch. `first`: of this watcher. */
+  /** Encodes one object of a watch. `first` is true for the first object of a watcher. */
   event(object: ApiObject, json: string | undefined, first: boolean): string;
 }
 
@@ -36,18 +36,18 @@ function includeOf(text: string | null): IncludeObject {
   throw badRequest(`invalid includeObject ${JSON.stringify(text)}: supported are None, Metadata, Object`);
 }
 
-/** @throws StatusError 406 for a form that can't be made */
-export function representationOf(options: Options): Representation {
-  const output = negotiate(options.accept);
+/** @throws StatusError 406 for an unsupported media type */
+export function negotiatedSerializer(options: Options): Serializer {
+  const mediaType = negotiate(options.accept);
   const { resource, clock } = options;
-  if (output.as === 'Table') return tableForm(resource, clock, includeOf(options.includeObject));
-  if (output.as === 'PartialObjectMetadata') return metadataForm(output.contentType);
-  const json = jsonForm(resource);
-  return output.format === 'json' ? json : yamlForm(json);
+  if (mediaType.as === 'Table') return tableSerializer(resource, clock, includeOf(options.includeObject));
+  if (mediaType.as === 'PartialObjectMetadata') return metadataSerializer(mediaType.contentType);
+  const json = jsonSerializer(resource);
+  return mediaType.format === 'json' ? json : yamlSerializer(json);
 }
 
-const jsonForm = (resource: ApiResource): Representation => {
-  // Items of a typed list leave out what the list says of them all.
+const jsonSerializer = (resource: ApiResource): Serializer => {
+  // Items of a built-in list omit kind and apiVersion, as in Kubernetes.
   const itemText = ({ object, json }: Stored): string =>
     resource.builtin ? JSON.stringify({ ...object, apiVersion: undefined, kind: undefined }) : json;
   const head = `{"kind":${JSON.stringify(resource.listKind)},"apiVersion":${JSON.stringify(apiVersionOf(resource))},"metadata":`;
@@ -60,7 +60,7 @@ const jsonForm = (resource: ApiResource): Representation => {
   };
 };
 
-const yamlForm = (json: Representation): Representation => ({
+const yamlSerializer = (json: Serializer): Serializer => ({
   ...json,
   key: 'yaml',
   contentType: 'application/yaml',
@@ -68,7 +68,7 @@ const yamlForm = (json: Representation): Representation => ({
   list: (items, metadata) => stringify(JSON.parse(json.list(items, metadata))),
 });
 
-const metadataForm = (contentType: string): Representation => ({
+const metadataSerializer = (contentType: string): Serializer => ({
   key: 'metadata',
   contentType,
   object: (object) => JSON.stringify(partialMetadata(object)),
@@ -82,7 +82,7 @@ const metadataForm = (contentType: string): Representation => ({
   event: (object) => JSON.stringify(partialMetadata(object)),
 });
 
-const tableForm = (resource: ApiResource, clock: Clock, include: IncludeObject): Representation => {
+const tableSerializer = (resource: ApiResource, clock: Clock, include: IncludeObject): Serializer => {
   const one = (object: ApiObject, headers: boolean): string =>
     JSON.stringify(
       tableOf([object], resource, { nowMs: clock.now(), include, metadata: { resourceVersion: object.metadata.resourceVersion }, headers }),
@@ -103,5 +103,6 @@ const tableForm = (resource: ApiResource, clock: Clock, include: IncludeObject):
   };
 };
 
-/** The object as a watcher sees it leave its selection: its last state in it, at the version of the change. */
-export const leaving = (object: ApiObject, version: number): ApiObject => withMeta(object, { resourceVersion: String(version) });
+/** Returns the object of a DELETED event for an object that leaves the selection: its last matching state, at the version of the change. */
+export const objectLeavingSelection = (object: ApiObject, version: number): ApiObject =>
+  withMeta(object, { resourceVersion: String(version) });

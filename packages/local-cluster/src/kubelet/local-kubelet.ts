@@ -5,20 +5,20 @@ import { kubeletBackOff } from './back-off.ts';
 import { LocalRunner } from './local-runner.ts';
 import { NodeFolder, lockNode } from './node-folder.ts';
 import { reportNode } from './node-object.ts';
-import type { NodeSettings, ProcessNodeOptions } from './options.ts';
+import type { NodeSettings, LocalKubeletOptions } from './options.ts';
 import { PodManager } from './pod-manager.ts';
 import type { ProcessRunner } from './process-runner.ts';
-import { claimNamesOf, createScheduler, needsNode } from './scheduler.ts';
+import { claimNamesOf, createScheduler, needsScheduling } from './scheduler.ts';
 import { VolumeProvisioner, byUid, folderRequest } from './volume-provisioner.ts';
 
-export type { EventSink, ImageProgram, ProcessNodeOptions } from './options.ts';
+export type { EventSink, ImageProgram, LocalKubeletOptions as ProcessNodeOptions } from './options.ts';
 
 const requestOf = ({ metadata }: Pod | PersistentVolumeClaim) => ({ namespace: metadata.namespace ?? '', name: metadata.name });
 
 const byClaim = 'claim';
 const defaultMaxLogBytes = 10 * 1024 * 1024;
 
-const withDefaults = (options: ProcessNodeOptions): NodeSettings => ({
+const withDefaults = (options: LocalKubeletOptions): NodeSettings => ({
   name: 'local',
   environment: process.env,
   events: { record: () => undefined },
@@ -31,33 +31,33 @@ const withDefaults = (options: ProcessNodeOptions): NodeSettings => ({
 
 interface Running {
   readonly manager: PodManager;
-  /** Ends everything, last begun first. */
+  /** Resources of the running node, disposed in the reverse order of their creation. */
   readonly stack: AsyncDisposableStack;
 }
 
 /**
- * Scheduler, kubelet and volume provisioner of a cluster of one machine: every container is a process, every claim a folder, every
- * pod has a loopback address. It keeps nothing in memory that it can't find again: after `kill -9`, the next `start` ends what the
- * one before has left running and runs what is still wanted.
+ * Scheduler, kubelet and volume provisioner of a cluster of one machine: every container is a process, every claim a folder, and every pod
+ * has a loopback address. All state in memory can be rebuilt: after `kill -9`, the next `start` ends the processes of the previous one and
+ * runs the pods that still exist.
  *
- * Not a boundary: processes run as this user, see its files, and are held apart by convention only. Not done: resource limits,
- * lifecycle hooks, security contexts, host paths, ephemeral containers, gRPC probes. A pod whose server binds 0.0.0.0 takes the
- * port from every other pod: HOST holds the address to bind.
+ * Processes are not isolated: they run as this user, see its files, and are separated by convention only. Resource limits, lifecycle hooks,
+ * security contexts, host paths, ephemeral containers and gRPC probes are not supported. A pod whose server binds 0.0.0.0 takes the port
+ * from every other pod; the variable HOST contains the address to bind.
  */
-export class ProcessNode {
-  readonly #options: ProcessNodeOptions;
+export class LocalKubelet {
+  readonly #options: LocalKubeletOptions;
   readonly #settings: NodeSettings;
   #running: Running | undefined;
 
-  constructor(options: ProcessNodeOptions) {
+  constructor(options: LocalKubeletOptions) {
     this.#options = options;
     this.#settings = withDefaults(options);
   }
 
-  /** Resolves when pods are taken. Throws when the machine can't do it, or another process has the data folder. */
+  /** Resolves when the node accepts pods. Throws when the machine is not supported, or another process uses the data folder. */
   async start(): Promise<void> {
-    if (this.#running !== undefined) throw new Error('the process node has been started already');
-    if (process.platform !== 'linux') throw new Error('a process node needs Linux: sessions and /proc');
+    if (this.#running !== undefined) throw new Error('the local kubelet has been started already');
+    if (process.platform !== 'linux') throw new Error('the local kubelet requires Linux, because of sessions and /proc');
     const folder = new NodeFolder(this.#settings.dataDir);
     await folder.create();
     const nodeId = await folder.nodeId();
@@ -67,14 +67,14 @@ export class ProcessNode {
     this.#running = { manager, stack: stack.move() };
   }
 
-  /** Ends every container and resolves when no process is left. The pods stay in the API: the next start runs them again. */
+  /** Ends every container and resolves when no process remains. The pods remain in the API, and the next start runs them again. */
   async stop(): Promise<void> {
     const running = this.#running;
     this.#running = undefined;
     await running?.stack.disposeAsync();
   }
 
-  /** The output of a container's present or previous run; undefined when there is none. */
+  /** Returns the log of the current or previous run of a container; undefined when there is none. */
   open(
     podUid: string,
     containerName: string,
@@ -126,14 +126,14 @@ export class ProcessNode {
     });
 
     const onPod = (pod: Pod) => {
-      if (needsNode(pod)) scheduler.enqueue(requestOf(pod));
+      if (needsScheduling(pod)) scheduler.enqueue(requestOf(pod));
       else manager.controller.enqueue(requestOf(pod));
     };
     podReflector.addHandler({ added: onPod, updated: onPod, deleted: (pod) => manager.controller.enqueue(requestOf(pod)) });
     const onClaim = (claim: PersistentVolumeClaim) => {
       provisioner.controller.enqueue(requestOf(claim));
       const waiting = podReflector.store.byIndex(byClaim, `${claim.metadata.namespace ?? ''}/${claim.metadata.name}`);
-      waiting.filter(needsNode).forEach(onPod);
+      waiting.filter(needsScheduling).forEach(onPod);
     };
     claimReflector.addHandler({
       added: onClaim,
@@ -157,7 +157,7 @@ export class ProcessNode {
       controller.start();
       stack.defer(() => controller.stop());
     }
-    logger.info('The node takes pods', { node: name, dataDir: folder.root });
+    logger.info('The node accepts pods', { node: name, dataDir: folder.root });
     return manager;
   }
 }

@@ -1,5 +1,5 @@
 // Hosts a node, as `up` does, so that a test can kill it: runs one pod and prints it as a line of JSON each time it changes.
-import { ProcessNode } from '../../../packages/local-cluster/src/kubelet/process-node.ts';
+import { LocalKubelet } from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { pods, type Pod } from '../../../packages/kube/src/core.ts';
@@ -8,7 +8,7 @@ import { images } from './programs.ts';
 
 const [, , dataDir = '', pod = ''] = process.argv;
 const client = new FakeKubeClient();
-const node = new ProcessNode({ client, dataDir, images, clock: systemClock, random: Math.random, logger: silentLogger });
+const node = new LocalKubelet({ client, dataDir, images, clock: systemClock, random: Math.random, logger: silentLogger });
 await node.start();
 const { resourceVersion } = await client.list(pods);
 client.put(pods, JSON.parse(pod) as Pod);

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ProcessNode, type ProcessNodeOptions } from '../../../packages/local-cluster/src/kubelet/process-node.ts';
+import { LocalKubelet, type ProcessNodeOptions } from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { pods, type Pod } from '../../../packages/kube/src/core.ts';
@@ -59,17 +59,17 @@ export const ask = (podIP: string, path = '/'): Promise<string> =>
 export class Machine {
   readonly client = new FakeKubeClient();
   readonly dataDir: string;
-  readonly node: ProcessNode;
+  readonly node: LocalKubelet;
 
   static async start(options: Partial<ProcessNodeOptions> = {}): Promise<Machine> {
-    const machine = new Machine(await mkdtemp(join(tmpdir(), 'process-node-')), options);
+    const machine = new Machine(await mkdtemp(join(tmpdir(), 'local-kubelet-')), options);
     await machine.node.start();
     return machine;
   }
 
   constructor(dataDir: string, options: Partial<ProcessNodeOptions> = {}) {
     this.dataDir = dataDir;
-    this.node = new ProcessNode({
+    this.node = new LocalKubelet({
       client: this.client,
       dataDir,
       images,

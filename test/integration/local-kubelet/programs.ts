@@ -1,4 +1,4 @@
-import type { ImageProgram } from '../../../packages/local-cluster/src/kubelet/process-node.ts';
+import type { ImageProgram } from '../../../packages/local-cluster/src/kubelet/local-kubelet.ts';
 
 const server = `
   const { createServer } = require('node:http');

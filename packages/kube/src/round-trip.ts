@@ -1,41 +1,41 @@
 import type { Dispatcher } from 'undici';
 import { TransportError } from './errors.ts';
 
-export interface ExchangeOptions {
+export interface RoundTripOptions {
   readonly dispatcher: Dispatcher;
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** The connection is closed behind the answer, not kept for the next request. */
+  /** The client closes the connection after the response instead of keeping it for the next request. */
   readonly closing?: boolean;
-  /** Ends the exchange at any time; what is thrown then is a TransportError with the signal's reason as cause. */
+  /** Ends the request at any time; the call then throws a TransportError with the reason of the signal as cause. */
   readonly signal: AbortSignal;
   /** See `CallOptions.beforeSend`. */
   readonly beforeSend?: (() => void) | undefined;
 }
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** Can be read once. To stop reading early ends the connection. */
+  /** Body of the response, to be read once. A reader that stops early closes the connection. */
   readonly body: AsyncIterable<Uint8Array>;
 }
 
-/** So much of a body may wait unread before the connection is told to pause. */
+/** Maximum unread bytes of a body before the client pauses the connection. */
 const highWaterBytes = 1_048_576;
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /**
- * One request and its answer on a pooled connection. It stands below undici's `request` for two things that one hides: the
- * turn in which a request is written to a socket (a request may queue for a connection for long), and whether that has
- * happened when something fails.
+ * One request and its response on a pooled connection. A RoundTrip uses undici's `dispatch` rather than `request`, because `request` hides
+ * the turn in which a request is written to a socket (a request may queue for a connection for long), and whether a failed request had been
+ * written.
  */
-class Exchange implements Dispatcher.DispatchHandler {
-  readonly #options: ExchangeOptions;
+class RoundTrip implements Dispatcher.DispatchHandler {
+  readonly #options: RoundTripOptions;
   readonly #onAbort: () => void;
-  readonly #answered = Promise.withResolvers<Answer>();
+  readonly #response = Promise.withResolvers<HttpResponse>();
   #controller: Dispatcher.DispatchController | undefined;
   #sent = false;
   #ended = false;
@@ -44,28 +44,28 @@ class Exchange implements Dispatcher.DispatchHandler {
   #waitingBytes = 0;
   #wake: (() => void) | undefined;
 
-  constructor(options: ExchangeOptions) {
+  constructor(options: RoundTripOptions) {
     this.#options = options;
     this.#onAbort = () => {
-      this.#fail(this.#transportError('the call was ended', options.signal.reason));
+      this.#fail(this.#transportError('the call was aborted', options.signal.reason));
     };
   }
 
-  run(): Promise<Answer> {
+  run(): Promise<HttpResponse> {
     const { dispatcher, method, path, headers, body, closing = false, signal } = this.#options;
     if (signal.aborted) {
       this.#onAbort();
     } else {
       signal.addEventListener('abort', this.#onAbort, { once: true });
-      // Deadlines are ours, by our clock: undici's own are switched off.
+      // The transport enforces deadlines with its own clock, so the timeouts of undici are off.
       dispatcher.dispatch({ method, path, headers, body: body ?? null, reset: closing, headersTimeout: 0, bodyTimeout: 0 }, this);
     }
-    return this.#answered.promise;
+    return this.#response.promise;
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    // Whoever was refused while the request queued has been told so already: it must not go out any more.
+    // The caller of a request that failed in the queue has its error already, so the request must not be sent any more.
     if (this.#failure !== undefined) {
       controller.abort(this.#failure);
       return;
@@ -79,9 +79,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#sent = true;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: HttpResponse['headers']): void {
     if (status < 200) return;
-    this.#answered.resolve({ status, headers, body: this.#body() });
+    this.#response.resolve({ status, headers, body: this.#body() });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Uint8Array): void {
@@ -117,16 +117,16 @@ class Exchange implements Dispatcher.DispatchHandler {
         });
       }
     } finally {
-      if (!this.#ended) this.#fail(this.#transportError('the answer was not read to its end', undefined));
+      if (!this.#ended) this.#fail(this.#transportError('the response was not read to its end', undefined));
     }
   }
 
-  /** The first failure counts; later ones are its echo. */
+  /** Records the first failure; later failures are consequences of the first. */
   #fail(failure: Error): void {
     if (this.#failure !== undefined || this.#ended) return;
     this.#failure = failure;
     this.#stopListening();
-    this.#answered.reject(failure);
+    this.#response.reject(failure);
     this.#controller?.abort(failure);
     this.#wakeUp();
   }
@@ -147,5 +147,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Resolves with the head of the answer, whatever its status. Throws a TransportError, or what `beforeSend` has thrown. */
-export const exchange = (options: ExchangeOptions): Promise<Answer> => new Exchange(options).run();
+/**
+ * Resolves with the status and headers of the response, whatever the status. Throws a TransportError, or the error that `beforeSend` has
+ * thrown.
+ */
+export const roundTrip = (options: RoundTripOptions): Promise<HttpResponse> => new RoundTrip(options).run();

@@ -1,9 +1,9 @@
 import { notAcceptable } from '../api/status-error.ts';
 
-export interface Output {
+export interface NegotiatedMediaType {
   readonly as: 'Object' | 'Table' | 'PartialObjectMetadata';
   readonly format: 'json' | 'yaml';
-  /** What the answer says it is. */
+  /** Content type of the response. */
   readonly contentType: string;
 }
 
@@ -24,9 +24,9 @@ export const parseAccept = (accept: string): readonly MediaRange[] =>
     };
   });
 
-const plainJson: Output = { as: 'Object', format: 'json', contentType: 'application/json' };
+const plainJson: NegotiatedMediaType = { as: 'Object', format: 'json', contentType: 'application/json' };
 
-function outputOf({ type, parameters }: MediaRange): Output | undefined {
+function supportedMediaType({ type, parameters }: MediaRange): NegotiatedMediaType | undefined {
   const { as, g, v } = parameters;
   if (as !== undefined) {
     if (type !== 'application/json' || g !== 'meta.k8s.io' || v !== 'v1') return undefined;
@@ -41,18 +41,18 @@ function outputOf({ type, parameters }: MediaRange): Output | undefined {
   return undefined;
 }
 
-const cache = new Map<string, Output>();
+const cache = new Map<string, NegotiatedMediaType>();
 
-/** The first form that the client accepts and that can be made. @throws StatusError 406 */
-export function negotiate(accept: string | undefined): Output {
+/** Returns the first supported media type that the client accepts. @throws StatusError 406 */
+export function negotiate(accept: string | undefined): NegotiatedMediaType {
   if (accept === undefined || accept === '') return plainJson;
   const known = cache.get(accept);
   if (known !== undefined) return known;
-  const output = parseAccept(accept)
-    .map(outputOf)
+  const mediaType = parseAccept(accept)
+    .map(supportedMediaType)
     .find((candidate) => candidate !== undefined);
-  if (output === undefined) throw notAcceptable();
-  // Clients send a handful of headers; one that sends many is not worth remembering.
-  if (cache.size < 100) cache.set(accept, output);
-  return output;
+  if (mediaType === undefined) throw notAcceptable();
+  // Clients use few different headers, so the cache ignores headers beyond its limit.
+  if (cache.size < 100) cache.set(accept, mediaType);
+  return mediaType;
 }

@@ -1,0 +1,181 @@
+#!/bin/sh
+# Leaves a repository checked out in `project`. A repeated run finds its work done. A run that is killed leaves no half tree in
+# `project`, because one rename moves the tree there, and the next run does not fetch again what was complete.
+#
+# arguments: URL BRANCH GATEWAY MAX_KIB
+#   BRANCH    a branch or a tag; empty for the branch that HEAD names
+#   GATEWAY   the repository at the gateway, which adds the credential of the owner; empty where there is none.
+#             The ticket for the gateway is in a file of the step, and the program removes that file first.
+#   MAX_KIB   maximum size of the clone on the volume, with its history
+set -eu
+umask 022
+url=$1 branch=$2 gateway=$3 max_kib=$4
+half=.agent/clone step=.agent/steps/clone ticket=
+# repository.ts has the same exit codes.
+branch_not_found=242 clone_failed=243 access_denied=244 too_large=245 git_missing=246 volume_full=247
+# A failure that may pass is retried after 1 s, and each time after twice as long.
+max_retries=4
+
+# Messages of git for an answer 403, for 401 without a way to ask for a password, and for 404.
+no_access="returned error: 40[13]|Authentication failed|could not read (Username|Password)|' not found\$"
+# Messages of git for a host or a gateway that restarts, is overloaded or can not be resolved for a moment, and for a broken connection.
+may_pass='Could not resolve host|Failed to connect|Connection (refused|reset)|[Tt]imed out|[Tt]imeout|Empty reply|(Recv|Send) failure'
+may_pass="$may_pass|returned error: (429|5[0-9][0-9])|transfer closed|SSL_ERROR_SYSCALL|GnuTLS recv error"
+may_pass="$may_pass|RPC failed|early EOF|hung up unexpectedly|unexpected disconnect"
+full='No space left|[Dd]isk quota'
+
+if [ -f "$step/ticket" ]; then
+  ticket=$(cat "$step/ticket")
+  rm -f "$step/ticket"
+fi
+if [ -e project/.git ]; then exit 0; fi
+command -v git >/dev/null || exit "$git_missing"
+# Git asks no question that would wait for an answer, and no setting of the system or of the workspace changes its behaviour.
+export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_CONFIG_NOSYSTEM=1 GIT_ASKPASS=true GIT_LFS_SKIP_SMUDGE=1
+export GIT_ALLOW_PROTOCOL="${url%%:*}"
+
+# shellcheck disable=SC2154 # The trap assigns `code` itself.
+trap 'code=$?; [ "$code" -eq 0 ] || rm -rf "$half"; rm -f .agent/refs .agent/said .agent/refused .agent/code; exit "$code"' EXIT
+trap 'exit 143' TERM
+
+# fail CODE: a full volume is reported as such. The pause lets the last output of git reach the log of the step.
+fail() {
+  sleep 0.3
+  if cat .agent/said "$step"/log.* 2>/dev/null | grep -qE "$full"; then exit "$volume_full"; fi
+  exit "$1"
+}
+
+tries=0
+can_retry() { [ "$tries" -lt "$max_retries" ] && grep -qE "$may_pass" .agent/said && ! grep -qE "$full" .agent/said; }
+back_off() {
+  echo "Trying again in $((1 << tries)) s."
+  sleep $((1 << tries))
+  tries=$((tries + 1))
+}
+
+# Sets `code`; the refs are in .agent/refs, the messages of git in .agent/said.
+list_refs() {
+  echo 0 >.agent/code
+  { git ls-remote -- "$url" HEAD "refs/heads/$branch" "refs/tags/$branch" >.agent/refs || echo "$?" >.agent/code; } 2>&1 |
+    head -c 65536 >.agent/said
+  code=$(cat .agent/code)
+}
+
+mkdir -p .agent
+version=$(git version)
+version=${version#git version }
+minor=${version#*.}
+if [ -n "$ticket" ] && [ "${version%%.*}" -lt 3 ] && [ "${minor%%.*}" -lt 31 ]; then
+  echo "For a private repository the sandbox needs git 2.31 or later. It has $version."
+  ticket=
+fi
+
+# Git takes settings of its environment before those of all files, and they are in no argument and in no file. The settings of the
+# sandbox itself come first.
+had=${GIT_CONFIG_COUNT:-0}
+setting() { # NAME VALUE
+  eval "export GIT_CONFIG_KEY_$GIT_CONFIG_COUNT=\$1 GIT_CONFIG_VALUE_$GIT_CONFIG_COUNT=\$2"
+  GIT_CONFIG_COUNT=$((GIT_CONFIG_COUNT + 1))
+}
+use_gateway() {
+  export GIT_CONFIG_COUNT="$had"
+  setting "url.$gateway.insteadOf" "$url"
+  setting "http.$gateway.extraHeader" "Authorization: Bearer $ticket"
+  setting "http.$gateway.followRedirects" false
+  export GIT_ALLOW_PROTOCOL="${gateway%%:*}:$GIT_ALLOW_PROTOCOL"
+}
+use_host() { export GIT_CONFIG_COUNT="$had"; }
+
+# A repository that everybody may read does not depend on the gateway.
+list_refs_anywhere() {
+  if [ -z "$ticket" ]; then
+    list_refs
+    return
+  fi
+  use_gateway
+  list_refs
+  if [ "$code" -eq 0 ] || grep -q 'returned error: 403' .agent/said; then return; fi
+  mv .agent/said .agent/refused
+  use_host
+  list_refs
+  if [ "$code" -ne 0 ] && ! grep -q "' not found\$" .agent/refused; then mv .agent/refused .agent/said; fi
+}
+
+list_refs_anywhere
+while [ "$code" -ne 0 ] && can_retry; do
+  cat .agent/said
+  back_off
+  list_refs_anywhere
+done
+if [ "$code" -ne 0 ]; then
+  cat .agent/said
+  if grep -qE "$no_access" .agent/said; then exit "$access_denied"; fi
+  fail "$clone_failed"
+fi
+if [ -n "$branch" ]; then
+  cut -f 2 .agent/refs | grep -Fqx -e "refs/heads/$branch" -e "refs/tags/$branch" || exit "$branch_not_found"
+fi
+
+# Git is watched by the size of its output: a repository can be far larger than its refs suggest, and so can its tree.
+fits() {
+  used=$(du -sk "$half" 2>/dev/null | cut -f 1)
+  [ "${used:-0}" -le "$max_kib" ]
+}
+watched() { # COMMAND...; sets `code`
+  code=0
+  "$@" &
+  git=$!
+  {
+    while sleep 0.5; do
+      fits && continue
+      : >"$half.large"
+      kill "$git"
+      exit
+    done
+  } >/dev/null 2>&1 &
+  watch=$!
+  wait "$git" || code=$?
+  kill "$watch" 2>/dev/null || :
+  if [ -e "$half.large" ] || ! fits; then
+    rm -f "$half.large"
+    exit "$too_large"
+  fi
+}
+
+rm -f "$half.large"
+if [ "$(cat "$half/fetched" 2>/dev/null)" = "$url $branch" ] && [ -d "$half/tree/.git" ]; then
+  rm -f "$half/tree/.git/index" "$half/tree/.git/"*.lock
+else
+  set -- --progress --no-checkout
+  if [ -n "$branch" ]; then set -- "$@" --branch "$branch"; fi
+  while :; do
+    rm -rf "$half"
+    mkdir -p "$half"
+    watched git clone "$@" -- "$url" "$half/tree"
+    if [ "$code" -eq 0 ]; then break; fi
+    # The pause lets the last output of git reach the log of the step.
+    sleep 0.3
+    cat "$step"/log.* 2>/dev/null | tail -c 1000 >.agent/said
+    can_retry || fail "$clone_failed"
+    back_off
+  done
+  printf %s "$url $branch" >"$half/fetched.new"
+  mv "$half/fetched.new" "$half/fetched"
+fi
+if git -C "$half/tree" rev-parse --quiet --verify 'HEAD^{commit}' >/dev/null; then
+  watched git -C "$half/tree" checkout --force --progress HEAD --
+  [ "$code" -eq 0 ] || fail "$clone_failed"
+elif [ -s .agent/refs ]; then
+  echo 'The branch that HEAD names does not exist. Nothing is checked out.'
+else
+  echo 'The repository has no commits yet.'
+fi
+
+# One rename moves the tree. The rename fails where `project` has content already, and the content that the agent has put there stays.
+if ! mv -T "$half/tree" project 2>/dev/null && ! [ -e project/.git ]; then
+  # The folder .git comes last, and by a rename: its presence says that the tree is complete.
+  mv -T "$half/tree/.git" "$half/git"
+  cp -an "$half/tree/." project/
+  mv -T "$half/git" project/.git
+fi
+rm -rf "$half"
