@@ -31,7 +31,7 @@ test-ui: $(built) ## The official web UI and our own pages in a real browser; pi
 test-agent: $(built) ## The real OpenHands agent-server with a mock model (needs Python 3.12 or later; PYTHON; see test/agent/run)
 	@test/agent/run
 
-e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else started here; see test/e2e/run)
+e2e: $(built) ## Install the chart on a real cluster and use it, break it, upgrade it (KUBECONFIG, else that of cluster-up, else its own; see test/e2e/run)
 	@test/e2e/run
 
 simulate: $(installed) ## Run SEEDS simulations from FIRST_SEED on, over every core (LETTERS=1: with messages sent meanwhile; RETENTION=1: with deletions by age)
@@ -83,7 +83,7 @@ faults: $(installed) ## FAULTS=1000 faults between the client layer and a real A
 bench: $(built) ## What things cost, beside what they may cost (ONLY; KUBECONFIG, else built, else embedded)
 	@test/cluster/with-control-plane bench node test/bench/main.ts
 
-cluster-up: ## Start a real Kubernetes on this machine; print its kubeconfig (needs Go, root; CLUSTER_STATE)
+cluster-up: ## Start a real Kubernetes on this machine, which e2e then uses; print its kubeconfig (needs Go, root; CLUSTER_STATE)
 	@test/cluster/up
 
 cluster-down: ## Stop it and remove what it left

@@ -2,7 +2,7 @@ import { breakages } from './breakages.ts';
 import { mustBeCaught, mustBeClean } from './explain.ts';
 import { mutatedText } from './mutants/mutated-source.ts';
 import { mutants } from './mutants/mutants.ts';
-import type { SimulationOptions } from './simulation.ts';
+import type { SimulationOptions } from './stage.ts';
 
 // `make test` runs this file alone of the simulation; `make test-simulation` runs the others, with many more seeds.
 const timeoutMs = 300_000;
