@@ -203,16 +203,16 @@ export class Operator {
     const slots = new AdmissionReconciler({
       ...{ client, stores, podCreations, events, clock, logger, metrics, namespace: options.namespace },
       enqueue: (request) => admission.enqueue(request),
-      enqueueLookup: (request) => lookup.enqueue(request),
+      enqueueRead: (request) => lookup.enqueue(request),
       enqueueQuota: (request, isSmall) => quota.enqueueAfter(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
     });
     this.#admission = slots;
     const admission: Controller = controller('admission', slots);
-    const lookUp = (request: Request, signal: AbortSignal) => slots.lookUp(request, signal);
+    const lookUp = (request: Request, signal: AbortSignal) => slots.read(request, signal);
     const lookup: Controller = controller('lookup', { reconcile: lookUp }, { backoff: lookupBackoff });
     const quota: Controller = controller(
       'quota',
-      new QuotaStatusReconciler({ client, stores, clock, domain: (namespace) => slots.domain(namespace), limits: slots.limits }),
+      new QuotaStatusReconciler({ client, stores, clock, queue: (namespace) => slots.queue(namespace), limits: slots.limits }),
     );
     const template = controller('template', new TemplateReconciler({ client, stores, clock }));
     const expiry = new RetentionReconciler({

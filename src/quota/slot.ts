@@ -20,7 +20,7 @@ export type SlotState =
   /** The quota has paused it, or its idleness while it worked after all: it comes back by itself when there is room. */
   | 'resumable'
   /** Paused by its idleness or its age, or refused: it comes back when somebody asks for it. */
-  | 'resting';
+  | 'suspended';
 
 /** What a quota has to know of one sandbox. Times are milliseconds since 1970. */
 export interface Slot extends Timing {
@@ -46,7 +46,7 @@ export interface Slot extends Timing {
   /** Resumable: a run or a start was cut off. */
   readonly unfinished: boolean;
   /** Resumable: it does not come back before. 0: at once. */
-  readonly comebackAt: number;
+  readonly resumesAt: number;
   /** Admitted, and needs it no more. */
   readonly releasable: boolean;
   /** It counts for what may be stored: there, not being deleted, and not refused for that very reason. */
@@ -89,7 +89,7 @@ function stateOf(inside: Inside): SlotState {
   if (admitted === undefined || !isPausingReason(admitted.reason) || isRequested(sandbox)) return 'waiting';
   // A message may reach an agent in the moment in which it is paused for its idleness, before anybody here has heard of it.
   const comesBack = admitted.reason === SandboxReason.quota || (admitted.reason === SandboxReason.idle && conversations.some(isWorking));
-  return comesBack && (status?.automaticResumes === undefined || isUnfinishedIn(inside)) ? 'resumable' : 'resting';
+  return comesBack && (status?.automaticResumes === undefined || isUnfinishedIn(inside)) ? 'resumable' : 'suspended';
 }
 
 const usingStates: ReadonlySet<SlotState> = new Set(['waiting', 'starting', 'running']);
@@ -165,7 +165,7 @@ export function classify(facts: SlotFacts): Slot {
     automatic: (state === 'starting' || state === 'running') && isAutomatic(sandbox, conversations),
     pausedSince: time(admitted?.lastTransitionTime, now),
     unfinished: isUnfinishedIn(facts),
-    comebackAt:
+    resumesAt:
       state === 'resumable' && automaticResumes !== undefined
         ? steady(time(automaticResumes.lastTime, now)) + resumeDelayMs(automaticResumes)
         : 0,

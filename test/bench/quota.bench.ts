@@ -169,7 +169,7 @@ const newAdmission = (): AdmissionReconciler =>
     podCreations: new PodCreations(systemClock),
     events: { record: () => undefined },
     enqueue: () => undefined,
-    enqueueLookup: () => undefined,
+    enqueueRead: () => undefined,
     enqueueQuota: () => undefined,
   });
 const { signal } = new AbortController();
@@ -343,7 +343,7 @@ const quotaStatus = new QuotaStatusReconciler({
   client,
   stores,
   clock: systemClock,
-  domain: (name) => admission.domain(name),
+  queue: (name) => admission.queue(name),
   limits: admission.limits,
 });
 const beforeStatus = cpuMs();

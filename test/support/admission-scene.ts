@@ -36,7 +36,7 @@ export class AdmissionScene {
   };
   readonly admission: AdmissionReconciler;
   readonly #admission = this.#controller('admission', (request, signal) => this.admission.reconcile(request, signal));
-  readonly #lookup = this.#controller('lookup', (request, signal) => this.admission.lookUp(request, signal));
+  readonly #lookup = this.#controller('lookup', (request, signal) => this.admission.read(request, signal));
 
   constructor() {
     const { client, stores, clock, podCreations } = this;
@@ -44,7 +44,7 @@ export class AdmissionScene {
       ...{ client, stores, clock, podCreations, logger: silentLogger, metrics: createMetrics() },
       events: { record: () => undefined },
       enqueue: (request) => this.#admission.enqueue(request),
-      enqueueLookup: (request) => this.#lookup.enqueue(request),
+      enqueueRead: (request) => this.#lookup.enqueue(request),
       enqueueQuota: ({ name }) => this.quotaStatuses.push(name),
     });
     this.#admission.start();
@@ -110,6 +110,6 @@ export class AdmissionScene {
   }
 
   takenBy(owner: string): number {
-    return this.admission.domain(namespace).group(owner)?.taken ?? 0;
+    return this.admission.queue(namespace).group(owner)?.taken ?? 0;
   }
 }

@@ -18,17 +18,17 @@ import { SandboxCondition, sandboxes, type Sandbox } from '../../resources/sandb
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { byTemplate } from '../caches.ts';
 import { outcomeUnknown, type PodCreations } from '../sandbox/pod-creations.ts';
-import { applied, meanwhile } from './decision.ts';
-import type { Domain } from './domain.ts';
-import { LeftoverPods } from './leftover-pods.ts';
-import { noticesOf, type Notice } from './notices.ts';
-import { SandboxFacts } from './sandbox-facts.ts';
+import { decidedSandbox, assumedSlot } from './decided-status.ts';
+import type { AdmissionQueue } from '../../quota/admission-queue.ts';
+import { OrphanedPods } from './orphaned-pods.ts';
+import { eventsOf, type DecisionEvent } from './events.ts';
+import { SandboxClassifier } from './sandbox-classifier.ts';
 import { seed } from './seed.ts';
 import { SlotIndex } from './slot-index.ts';
 import { SteadyTimes } from './steady-times.ts';
 import { StoredLimits } from './stored-limits.ts';
-import type { Step } from './step.ts';
-import { Unconfirmed } from './unconfirmed.ts';
+import type { Decision } from '../../quota/decision.ts';
+import { LiveReads } from './live-reads.ts';
 
 export interface AdmissionReconcilerOptions {
   readonly client: KubeClient;
@@ -49,7 +49,7 @@ export interface AdmissionReconcilerOptions {
   /** Something of the namespace has to be looked at. */
   readonly enqueue: (request: Request) => void;
   /** Something has to be read: `lookUp` is to be called with this. */
-  readonly enqueueLookup: (request: Request) => void;
+  readonly enqueueRead: (request: Request) => void;
   /** What this quota says of its sandboxes may have changed; `isSmall`: by some bytes. */
   readonly enqueueQuota: (request: Request, isSmall?: boolean) => void;
   /** Within so long after it was sent, a write has been executed or never will be, in milliseconds. Default 10,000. */
@@ -68,33 +68,33 @@ const stateNames = ['active', 'waiting', 'paused'] as const;
 export class AdmissionReconciler {
   readonly #options: AdmissionReconcilerOptions;
   readonly #times: SteadyTimes;
-  readonly #facts: SandboxFacts;
+  readonly #classifier: SandboxClassifier;
   readonly #index: SlotIndex;
-  readonly #leftovers: LeftoverPods;
+  readonly #orphaned: OrphanedPods;
   readonly #limits: StoredLimits;
-  readonly #unconfirmed: Unconfirmed;
+  readonly #reads: LiveReads;
   readonly #settleMs: number;
 
   constructor(options: AdmissionReconcilerOptions) {
-    const { enqueueLookup, metrics } = options;
+    const { enqueueRead: enqueueLookup, metrics } = options;
     this.#options = options;
     this.#settleMs = options.settleMs ?? 10_000;
     for (const state of stateNames) metrics.quotaSlots.set({ state }, 0);
     this.#times = new SteadyTimes(options.clock);
-    this.#facts = new SandboxFacts({ ...options, times: this.#times });
+    this.#classifier = new SandboxClassifier({ ...options, times: this.#times });
     this.#index = new SlotIndex({
       now: () => this.#times.now(),
-      classify: (sandbox) => this.#facts.classify(sandbox),
+      classify: (sandbox) => this.#classifier.classify(sandbox),
       onChange: (namespace, before, after) => this.#changed(namespace, before, after),
-      onLeftover: ({ namespace, podName }) => enqueueLookup({ namespace, name: `pod/${podName}` }),
+      onOrphaned: ({ namespace, podName }) => enqueueLookup({ namespace, name: `pod/${podName}` }),
     });
     this.#limits = new StoredLimits({
       ...options,
-      domain: (namespace) => this.#index.domain(namespace),
+      queue: (namespace) => this.#index.queue(namespace),
       onChange: (namespace, owner, { isSmall }) => this.#enqueueQuotasOf(namespace, owner, isSmall),
     });
-    this.#leftovers = new LeftoverPods({ ...options, index: this.#index });
-    this.#unconfirmed = new Unconfirmed({
+    this.#orphaned = new OrphanedPods({ ...options, index: this.#index });
+    this.#reads = new LiveReads({
       ...options,
       index: this.#index,
       onUnseen: (object) => this.#enqueueLookupOf(object),
@@ -102,8 +102,8 @@ export class AdmissionReconciler {
     });
   }
 
-  domain(namespace: string): Domain {
-    return this.#index.domain(namespace);
+  queue(namespace: string): AdmissionQueue {
+    return this.#index.queue(namespace);
   }
 
   /** What quotas say of what is stored. */
@@ -119,7 +119,7 @@ export class AdmissionReconciler {
     const { client, stores, namespace, logger, clock } = this.#options;
     for (;;) {
       try {
-        await seed({ client, stores, namespace, signal, index: this.#index, onSeen: (object) => this.#unconfirmed.watch(object) });
+        await seed({ client, stores, namespace, signal, index: this.#index, onSeen: (object) => this.#reads.watch(object) });
         for (const name of this.#index.namespaces) this.#rulesChanged(name);
         return;
       } catch (error) {
@@ -151,7 +151,7 @@ export class AdmissionReconciler {
 
   forgetConversation(conversation: CachedConversation): void {
     this.#limits.forget(conversation);
-    this.#facts.forgetConversation(conversation);
+    this.#classifier.forgetConversation(conversation);
     this.#reclassifySandboxesOf(conversation);
   }
 
@@ -190,15 +190,15 @@ export class AdmissionReconciler {
   }
 
   podGone({ metadata: { namespace = '', name } }: CachedPod): void {
-    if (this.#index.leftovers(namespace, name).length === 0) return;
-    this.#leftovers.gone(namespace, name);
-    this.#options.enqueueLookup({ namespace, name: `pod/${name}` });
+    if (this.#index.orphanedSlots(namespace, name).length === 0) return;
+    this.#orphaned.gone(namespace, name);
+    this.#options.enqueueRead({ namespace, name: `pod/${name}` });
   }
 
   /** Reads what `enqueueLookup` has asked for. May run many times at once, for different requests. */
-  async lookUp({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
+  async read({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const [kind = '', key = ''] = name.split('/');
-    const result = kind === 'pod' ? await this.#leftovers.look(namespace, key, signal) : await this.#unconfirmed.look(key, signal);
+    const result = kind === 'pod' ? await this.#orphaned.read(namespace, key, signal) : await this.#reads.read(key, signal);
     this.#enqueue(namespace);
     return result;
   }
@@ -209,7 +209,7 @@ export class AdmissionReconciler {
     for (;;) {
       signal.throwIfAborted();
       const began = performance.now();
-      const domain = this.#index.domain(namespace);
+      const domain = this.#index.queue(namespace);
       const step = domain.next(this.#times.now());
       metrics.admissionDecisionSeconds.observe((performance.now() - began) / 1000);
       if (step !== undefined) {
@@ -221,10 +221,10 @@ export class AdmissionReconciler {
     }
   }
 
-  async #take(namespace: string, step: Step, signal: AbortSignal): Promise<void> {
+  async #take(namespace: string, step: Decision, signal: AbortSignal): Promise<void> {
     const { client, clock, logger } = this.#options;
     const { sandbox } = step.slot;
-    const next = applied(step, ownerRule(this.#index.domain(namespace).rules, step.slot.owner), isoTime(clock));
+    const next = decidedSandbox(step, ownerRule(this.#index.queue(namespace).rules, step.slot.owner), isoTime(clock));
     const sentAt = clock.monotonic();
     try {
       const answer = await client.updateStatus(sandboxes, next, { signal });
@@ -232,7 +232,7 @@ export class AdmissionReconciler {
       if (this.#index.sandbox(sandbox.metadata.uid) !== undefined) this.#index.observe(answer);
     } catch (error) {
       if (isConflict(error) || isNotFound(error)) {
-        await this.#unconfirmed.refresh(sandbox, signal);
+        await this.#reads.refresh(sandbox, signal);
         return;
       }
       if (!outcomeUnknown(error)) {
@@ -240,7 +240,7 @@ export class AdmissionReconciler {
         // It is refused, whatever the reason: that must not keep the others waiting.
         logger.error('A decision was refused', { namespace, sandbox: sandbox.metadata.name, kind: step.kind, error });
       }
-      this.#index.unsettle(sandbox, { ...meanwhile(step), until: sentAt + this.#settleMs });
+      this.#index.assume(sandbox, { ...assumedSlot(step), until: sentAt + this.#settleMs });
       this.#enqueueLookupOf(sandbox);
       return;
     }
@@ -261,7 +261,7 @@ export class AdmissionReconciler {
   }
 
   #enqueueQuotasOf(namespace: string, owner: string, isSmall = false): void {
-    const { rules } = this.#index.domain(namespace);
+    const { rules } = this.#index.queue(namespace);
     for (const rule of [ownerRule(rules, owner), rules.namespace]) {
       if (rule === undefined) continue;
       // Those that it has overruled count the same sandboxes.
@@ -279,10 +279,10 @@ export class AdmissionReconciler {
   }
 
   #enqueueLookupOf({ metadata: { namespace, uid } }: Sandbox | ConversationQuota): void {
-    this.#options.enqueueLookup({ namespace, name: `object/${uid}` });
+    this.#options.enqueueRead({ namespace, name: `object/${uid}` });
   }
 
-  #explain(step: Step, sandbox: Sandbox): void {
+  #explain(step: Decision, sandbox: Sandbox): void {
     const { logger, metrics, clock } = this.#options;
     const { slot } = step;
     const message = findCondition(sandbox.status?.conditions, SandboxCondition.admitted)?.message ?? '';
@@ -290,15 +290,15 @@ export class AdmissionReconciler {
     if (step.kind === 'admit' && !step.resumed) metrics.admissionWaitSeconds.observe(Math.max(0, clock.now() - slot.requestedAt) / 1000);
     if (step.kind === 'expire') metrics.quotaPauses.inc({ reason: step.reason });
     if (step.kind === 'evict') {
-      metrics.quotaPauses.inc({ reason: step.beneficiary === undefined ? 'LimitLowered' : 'Newcomer' });
-      logger.info('sandbox paused by quota', { sandbox: slot.name, for: step.beneficiary?.name, limit: step.rule.limit });
+      metrics.quotaPauses.inc({ reason: step.preemptor === undefined ? 'LimitLowered' : 'Newcomer' });
+      logger.info('sandbox paused by quota', { sandbox: slot.name, for: step.preemptor?.name, limit: step.rule.limit });
     }
-    for (const notice of noticesOf(step, message)) this.#tell(notice);
+    for (const notice of eventsOf(step, message)) this.#tell(notice);
   }
 
   /** To the conversations of a sandbox; to the sandbox where it has none. */
-  #tell({ slot: { sandbox }, reason, message }: Notice): void {
-    const inIt = this.#facts.conversationsOf(sandbox);
+  #tell({ slot: { sandbox }, reason, message }: DecisionEvent): void {
+    const inIt = this.#classifier.conversationsOf(sandbox);
     for (const object of inIt.length > 0 ? inIt : [sandbox]) this.#options.events.record(object, { type: 'Normal', reason, message });
   }
 }

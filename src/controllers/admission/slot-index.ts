@@ -4,11 +4,11 @@ import { isNewerVersion } from '@conversation-operator/kube/object';
 import { quotaCaps } from '../../resources/quota-caps.ts';
 import { quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
-import { Domain } from './domain.ts';
+import { AdmissionQueue } from '../../quota/admission-queue.ts';
 import type { Slot, SlotState } from '../../quota/slot.ts';
 
 /** A sandbox of which it is not known what became of the last write, or that can't be written for now. */
-export interface Unsettled {
+export interface Assumed {
   readonly sandbox: Sandbox;
   /** What it counts as meanwhile. */
   readonly state: SlotState;
@@ -18,19 +18,19 @@ export interface Unsettled {
 }
 
 /** A slot of a sandbox that is gone, whose pod may not be. */
-export interface Leftover {
+export interface OrphanedSlot {
   readonly sandboxUid: string;
   readonly namespace: string;
   readonly podName: string;
 }
 
 interface Namespace {
-  readonly domain: Domain;
+  readonly queue: AdmissionQueue;
   readonly quotas: Map<string, ConversationQuota>;
   /** Quotas that are gone, by name: each holds on for a moment, because another one may take its place. */
   readonly vanished: Map<string, Vanished>;
   /** By the names of their pods. */
-  readonly leftovers: Map<string, readonly Leftover[]>;
+  readonly orphaned: Map<string, readonly OrphanedSlot[]>;
   /** The rules have to be made again of the quotas. */
   stale: boolean;
 }
@@ -50,7 +50,7 @@ export interface SlotIndexOptions {
   /** A slot has become another. Of a leftover both have the state freeing. */
   readonly onChange: (namespace: string, before: Slot | undefined, after: Slot | undefined) => void;
   /** A pod of a sandbox that is gone has to be asked for. */
-  readonly onLeftover: (leftover: Leftover) => void;
+  readonly onOrphaned: (leftover: OrphanedSlot) => void;
 }
 
 /** Of the very same version of the sandbox, with nothing else that is different. */
@@ -68,7 +68,7 @@ const isForTheSame = ({ spec }: ConversationQuota, other: ConversationQuota): bo
 /** Whoever comes waits until it is clear that the quota is gone; nobody is paused or refused for one that is. */
 const letWait = (quota: ConversationQuota): ConversationQuota => ({ ...quota, spec: { ...quota.spec, onExceeded: 'Queue' } });
 
-const leftoverUid = (sandboxUid: string): string => `leftover/${sandboxUid}`;
+const orphanedUid = (sandboxUid: string): string => `leftover/${sandboxUid}`;
 
 /**
  * The newest that is known of every sandbox and quota, from watches, from reads and from what was written here, whichever came
@@ -80,14 +80,14 @@ export class SlotIndex {
   /** By uid. */
   readonly #known = new Map<string, Sandbox>();
   /** By uid, of the known ones. Apart, since most are settled. */
-  readonly #unsettled = new Map<string, Unsettled>();
+  readonly #assumed = new Map<string, Assumed>();
 
   constructor(options: SlotIndexOptions) {
     this.#options = options;
   }
 
   /** Under the rules of the quotas that are known now: made once for any number of changes. */
-  domain(namespace: string): Domain {
+  queue(namespace: string): AdmissionQueue {
     const entry = this.#namespace(namespace);
     const now = this.#options.now();
     for (const [name, { until }] of entry.vanished) {
@@ -100,9 +100,9 @@ export class SlotIndex {
       const quotas = [...entry.quotas.values()];
       const holdingOn = [...entry.vanished.values()].filter((gone) => !quotas.some((quota) => isForTheSame(quota, gone.quota)));
       const all = [...quotas, ...holdingOn.map(({ quota }) => letWait(quota))];
-      entry.domain.setRules(quotaRules(all), quotaCaps(all));
+      entry.queue.setRules(quotaRules(all), quotaCaps(all));
     }
-    return entry.domain;
+    return entry.queue;
   }
 
   /** When the rules of a namespace change by time alone. */
@@ -122,12 +122,12 @@ export class SlotIndex {
     return this.#namespace(namespace).quotas.values();
   }
 
-  unsettled(uid: string): Unsettled | undefined {
-    return this.#unsettled.get(uid);
+  assumed(uid: string): Assumed | undefined {
+    return this.#assumed.get(uid);
   }
 
-  leftovers(namespace: string, podName: string): readonly Leftover[] {
-    return this.#namespace(namespace).leftovers.get(podName) ?? [];
+  orphanedSlots(namespace: string, podName: string): readonly OrphanedSlot[] {
+    return this.#namespace(namespace).orphaned.get(podName) ?? [];
   }
 
   /** Older versions than the one that is known change nothing. A newer one says what became of every earlier write. */
@@ -136,11 +136,11 @@ export class SlotIndex {
     const known = this.#known.get(uid);
     if (known !== undefined && !isNewerVersion(sandbox, known)) {
       // The copy of the cache takes the place of an answer's: one of them is enough.
-      if (this.#unsettled.has(uid) || known.metadata.resourceVersion !== sandbox.metadata.resourceVersion) return;
+      if (this.#assumed.has(uid) || known.metadata.resourceVersion !== sandbox.metadata.resourceVersion) return;
       if (known === sandbox) return;
     }
     this.#known.set(uid, sandbox);
-    this.#unsettled.delete(uid);
+    this.#assumed.delete(uid);
     this.reclassify(uid);
   }
 
@@ -148,7 +148,7 @@ export class SlotIndex {
   reclassify(uid: string): void {
     const sandbox = this.#known.get(uid);
     if (sandbox === undefined) return;
-    const unsettled = this.#unsettled.get(uid);
+    const unsettled = this.#assumed.get(uid);
     const slot = this.#options.classify(sandbox);
     this.#put(
       sandbox.metadata.namespace,
@@ -156,19 +156,19 @@ export class SlotIndex {
     );
   }
 
-  unsettle(sandbox: Sandbox, unsettled: Pick<Unsettled, 'state' | 'taken' | 'until'>): void {
+  assume(sandbox: Sandbox, unsettled: Pick<Assumed, 'state' | 'taken' | 'until'>): void {
     const { uid } = sandbox.metadata;
     const known = this.#known.get(uid);
     // What the watch has shown meanwhile is the outcome.
     if (known === undefined || isNewerVersion(known, sandbox)) return;
     this.#known.set(uid, sandbox);
-    this.#unsettled.set(uid, { sandbox, ...unsettled });
+    this.#assumed.set(uid, { sandbox, ...unsettled });
     this.reclassify(uid);
   }
 
-  settle(sandbox: Sandbox): void {
+  forgetAssumed(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
-    if (!this.#unsettled.delete(uid)) return;
+    if (!this.#assumed.delete(uid)) return;
     this.#known.set(uid, sandbox);
     this.reclassify(uid);
   }
@@ -177,33 +177,33 @@ export class SlotIndex {
   forget(gone: Sandbox): void {
     const { uid, name, namespace } = gone.metadata;
     const known = this.#known.get(uid) ?? gone;
-    const unsettled = this.#unsettled.get(uid);
+    const unsettled = this.#assumed.get(uid);
     this.#known.delete(uid);
-    this.#unsettled.delete(uid);
+    this.#assumed.delete(uid);
     const entry = this.#namespace(namespace);
     const taken = slotTaken(known) || slotTaken(gone) || unsettled?.taken === true;
     // First the one, then the other: in between it must not seem free.
-    if (taken) this.addLeftover({ sandboxUid: uid, namespace, podName: name }, known);
-    const before = entry.domain.remove(uid);
+    if (taken) this.addOrphaned({ sandboxUid: uid, namespace, podName: name }, known);
+    const before = entry.queue.remove(uid);
     if (before !== undefined) this.#options.onChange(namespace, before, undefined);
   }
 
-  addLeftover(leftover: Leftover, sandbox: Sandbox): void {
+  addOrphaned(leftover: OrphanedSlot, sandbox: Sandbox): void {
     const { namespace, podName, sandboxUid } = leftover;
-    const others = this.leftovers(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
-    this.#namespace(namespace).leftovers.set(podName, [...others, leftover]);
-    this.#options.onLeftover(leftover);
+    const others = this.orphanedSlots(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
+    this.#namespace(namespace).orphaned.set(podName, [...others, leftover]);
+    this.#options.onOrphaned(leftover);
     const slot = this.#options.classify(sandbox);
-    const uid = leftoverUid(sandboxUid);
+    const uid = orphanedUid(sandboxUid);
     this.#put(namespace, { ...slot, uid, state: 'freeing', taken: true, stored: false, ...decidedOn });
   }
 
-  removeLeftover({ namespace, podName, sandboxUid }: Leftover): void {
+  removeOrphaned({ namespace, podName, sandboxUid }: OrphanedSlot): void {
     const entry = this.#namespace(namespace);
-    const others = this.leftovers(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
-    if (others.length > 0) entry.leftovers.set(podName, others);
-    else entry.leftovers.delete(podName);
-    const before = entry.domain.remove(leftoverUid(sandboxUid));
+    const others = this.orphanedSlots(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
+    if (others.length > 0) entry.orphaned.set(podName, others);
+    else entry.orphaned.delete(podName);
+    const before = entry.queue.remove(orphanedUid(sandboxUid));
     if (before !== undefined) this.#options.onChange(namespace, before, undefined);
   }
 
@@ -226,12 +226,12 @@ export class SlotIndex {
     entry.quotas.delete(uid);
     entry.stale = true;
     const now = this.#options.now();
-    entry.domain.quotaVanished(now);
+    entry.queue.quotaDeleted(now);
     entry.vanished.set(name, { quota, until: now + replacementMs });
   }
 
   #put(namespace: string, slot: Slot): void {
-    const { domain } = this.#namespace(namespace);
+    const { queue: domain } = this.#namespace(namespace);
     const before = domain.slot(slot.uid);
     if (before !== undefined && isSameSlot(before, slot)) return;
     domain.put(slot);
@@ -241,7 +241,7 @@ export class SlotIndex {
   #namespace(name: string): Namespace {
     let entry = this.#namespaces.get(name);
     if (entry === undefined) {
-      entry = { domain: new Domain(), quotas: new Map(), vanished: new Map(), leftovers: new Map(), stale: false };
+      entry = { queue: new AdmissionQueue(), quotas: new Map(), vanished: new Map(), orphaned: new Map(), stale: false };
       this.#namespaces.set(name, entry);
     }
     return entry;

@@ -3,7 +3,7 @@ import type { Mutant } from './mutant.ts';
 /** Mistakes in who is let in, who is paused for others, and who comes back. */
 export const quotaMutants = {
   'the last to come is let in first': {
-    file: 'src/quota/group.ts',
+    file: 'src/quota/slot-order.ts',
     from: 'one.requestedAt - other.requestedAt || byName(one, other);',
     to: 'other.requestedAt - one.requestedAt || byName(one, other);',
     rule: 'first come, first served',
@@ -18,7 +18,7 @@ export const quotaMutants = {
     seed: 3,
   },
   'owners are let in by their names': {
-    file: 'src/controllers/admission/domain.ts',
+    file: 'src/quota/owner-groups.ts',
     from: 'readonly #ready = new OrderedSet(byRequest);',
     to: 'readonly #ready = new OrderedSet<Slot>((one, other) => one.owner.localeCompare(other.owner) || byRequest(one, other));',
     rule: 'first come, first served',
@@ -26,23 +26,23 @@ export const quotaMutants = {
     seed: 25,
   },
   "the limit of an owner counts everybody's sandboxes": {
-    file: 'src/controllers/admission/domain.ts',
-    from: 'const ready = owner.hasRoom ? owner.waiting.first : undefined;',
-    to: 'const ready = this.all.taken < owner.limit ? owner.waiting.first : undefined;',
+    file: 'src/quota/owner-groups.ts',
+    from: 'const ready = group.hasRoom ? group.waiting.first : undefined;',
+    to: 'const ready = [...this.#groups.values()].reduce((sum, { taken }) => sum + taken, 0) < group.limit ? group.waiting.first : undefined;',
     rule: 'first come, first served',
     faults: 'none',
     seed: 1,
   },
   'the quota of one owner is the quota of every owner': {
-    file: 'src/controllers/admission/domain.ts',
-    from: 'owner.rule = ownerRule(this.#rules, owner.owner);',
-    to: 'owner.rule = this.#rules.everyOwner;',
+    file: 'src/quota/owner-groups.ts',
+    from: 'group.rule = ownerRule(this.#rules, group.owner);',
+    to: 'group.rule = this.#rules.everyOwner;',
     rule: 'who has room is let in in time',
     faults: 'none',
     seed: 20,
   },
   'a limit is exceeded by one': {
-    file: 'src/quota/group.ts',
+    file: 'src/quota/limit-group.ts',
     from: 'return this.taken < this.limit;',
     to: 'return this.taken <= this.limit;',
     rule: 'the limit is never exceeded',
@@ -50,7 +50,7 @@ export const quotaMutants = {
     seed: 1,
   },
   'a slot is free before its pod is gone': {
-    file: 'src/quota/group.ts',
+    file: 'src/quota/limit-group.ts',
     from: 'return this.taken < this.limit;',
     to: 'return this.holding < this.limit;',
     rule: 'the limit is never exceeded',
@@ -58,7 +58,7 @@ export const quotaMutants = {
     seed: 3,
   },
   'the quota pauses one sandbox more than necessary': {
-    file: 'src/quota/group.ts',
+    file: 'src/quota/limit-group.ts',
     from: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit;',
     to: 'return this.holding + (this.makesRoom ? waiting : 0) - this.limit + 1;',
     rule: 'no sandbox is paused without need',
@@ -66,7 +66,7 @@ export const quotaMutants = {
     seed: 1,
   },
   'the youngest is paused first': {
-    file: 'src/quota/group.ts',
+    file: 'src/quota/slot-order.ts',
     from: 'one.activeSince - other.activeSince || byName',
     to: 'other.activeSince - one.activeSince || byName',
     rule: 'the oldest is paused first',
@@ -75,7 +75,7 @@ export const quotaMutants = {
     seed: 2,
   },
   'minActiveSeconds is ignored': {
-    file: 'src/quota/group.ts',
+    file: 'src/quota/eviction-candidates.ts',
     from: 'slot.activeSince + (this.#rule?.minActiveMs ?? 0)',
     to: 'slot.activeSince',
     rule: 'no sandbox is paused before its time',
@@ -99,8 +99,8 @@ export const quotaMutants = {
     seed: 1,
   },
   'a bare resume pauses no sandbox': {
-    file: 'src/controllers/admission/domain.ts',
-    from: 'this.#evictIdle() ??\n',
+    file: 'src/quota/admission-queue.ts',
+    from: 'evictIdle(this.all, this.#owners) ??\n',
     to: '',
     rule: 'everything settles',
     faults: 'none',
@@ -114,15 +114,15 @@ export const quotaMutants = {
     seed: 48,
   },
   'what comes back by itself comes before newcomers': {
-    file: 'src/controllers/admission/domain.ts',
+    file: 'src/quota/admission-queue.ts',
     from: 'this.#due.expire(now) ??\n',
-    to: 'this.#due.expire(now) ??\n      this.#comeBack(now) ??\n',
+    to: 'this.#due.expire(now) ??\n      this.#resume(now) ??\n',
     rule: 'newcomers come first',
     faults: 'none',
     seed: 13,
   },
   'autoResume Never is ignored': {
-    file: 'src/controllers/admission/domain.ts',
+    file: 'src/quota/owner-groups.ts',
     from: "if (policies.includes('Never')) return undefined;",
     to: '',
     rule: 'what is not to come back stays paused',

@@ -1,10 +1,10 @@
 import { CapExceeded } from '../../resources/cap-exceeded.ts';
-import { nameOf } from './decision.ts';
-import type { Step } from './step.ts';
+import { nameOf } from './decided-status.ts';
+import type { Decision } from '../../quota/decision.ts';
 import { waitingReasonOf, type Slot } from '../../quota/slot.ts';
 
 /** What somebody is told of a decision, as an Event. */
-export interface Notice {
+export interface DecisionEvent {
   readonly slot: Slot;
   readonly reason: string;
   readonly message: string;
@@ -13,7 +13,7 @@ export interface Notice {
 const capitalised = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** Tells both sides: whom it was taken from, and whom it was taken for. `message` is what the condition Admitted says. */
-export function noticesOf(step: Step, message: string): readonly Notice[] {
+export function eventsOf(step: Decision, message: string): readonly DecisionEvent[] {
   const { slot } = step;
   switch (step.kind) {
     case 'release':
@@ -24,12 +24,12 @@ export function noticesOf(step: Step, message: string): readonly Notice[] {
       return [{ slot, reason: waitingReasonOf(slot), message }];
     case 'reject':
       return [{ slot, reason: 'QuotaExceeded', message }];
-    case 'refuse':
+    case 'fail':
       return [{ slot, reason: CapExceeded.maxSandboxes, message }];
     case 'expire':
       return [{ slot, reason: step.reason, message }];
     case 'evict': {
-      const { beneficiary, rule } = step;
+      const { preemptor: beneficiary, rule } = step;
       const victim = { slot, reason: 'PausedByQuota', message };
       if (beneficiary === undefined) return [victim];
       const paused = beneficiary.owner === slot.owner ? capitalised(nameOf(slot.sandbox)) : 'A conversation of another owner';

@@ -11,8 +11,8 @@ import {
   type Sandbox,
   type SandboxState,
 } from '../../resources/sandbox.ts';
-import type { Step } from './step.ts';
-import type { Unsettled } from './slot-index.ts';
+import type { Decision } from '../../quota/decision.ts';
+import type { Assumed } from './slot-index.ts';
 import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';
 import type { Expiry } from '../../quota/slot-timing.ts';
 import { waitingReasonOf, type Slot } from '../../quota/slot.ts';
@@ -23,14 +23,14 @@ export function nameOf({ metadata }: Sandbox): string {
   return conversation === undefined ? `sandbox ${metadata.name}` : `conversation ${conversation.name}`;
 }
 
-const perWhom = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'per owner' : 'in this namespace');
+const scopeOf = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'per owner' : 'in this namespace');
 
 /** What is said to the owner of the victim: never a name of somebody else's. */
 function evictionMessage(slot: Slot, rule: QuotaRule, beneficiary: Slot | undefined): string {
   if (beneficiary === undefined) {
     const comesBack = rule.autoResume === 'All' && (!slot.automatic || slot.unfinished);
     const comeback = comesBack ? '; it comes back when there is room' : '';
-    return `Paused because more than ${rule.limit} ${perWhom(rule)} were active${comeback}.`;
+    return `Paused because more than ${rule.limit} ${scopeOf(rule)} were active${comeback}.`;
   }
   if (beneficiary.owner !== slot.owner) return `Paused to make room for a conversation of another owner; limit ${rule.limit}.`;
   const same = rule.scope === 'Owner' ? 'of the same owner' : 'in the same namespace';
@@ -49,12 +49,12 @@ function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slo
 }
 
 function waitMessage({ bare }: Slot, rule: QuotaRule): string {
-  const full = `at most ${rule.limit} ${perWhom(rule)} may be active at once.`;
+  const full = `at most ${rule.limit} ${scopeOf(rule)} may be active at once.`;
   if (!bare || !rule.onExceeded.startsWith('Pause')) return `Waiting for room: ${full}`;
   return `Waiting for room or for an idle sandbox: ${full} A resume without a message pauses no agent that works; a message does.`;
 }
 
-interface Verdict {
+interface AdmittedStatus {
   readonly admitted: boolean;
   readonly reason: string;
   readonly message: string;
@@ -65,7 +65,7 @@ interface Verdict {
   readonly failed?: boolean;
 }
 
-function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
+function admittedStatusOf(step: Decision, rule: QuotaRule | undefined): AdmittedStatus {
   const { slot } = step;
   switch (step.kind) {
     case 'release':
@@ -77,11 +77,11 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
         paused: slot.sandbox.spec.replicas === 0,
       };
     case 'admit': {
-      const slots = rule === undefined ? 'No quota limits it.' : `One of ${rule.limit} that may be active ${perWhom(rule)}.`;
+      const slots = rule === undefined ? 'No quota limits it.' : `One of ${rule.limit} that may be active ${scopeOf(rule)}.`;
       return { admitted: true, reason: SandboxReason.admitted, message: step.resumed ? `There is room again. ${slots}` : slots };
     }
     case 'evict':
-      return { admitted: false, reason: SandboxReason.quota, message: evictionMessage(slot, step.rule, step.beneficiary), paused: true };
+      return { admitted: false, reason: SandboxReason.quota, message: evictionMessage(slot, step.rule, step.preemptor), paused: true };
     case 'expire':
       return {
         admitted: false,
@@ -95,11 +95,11 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
       return {
         admitted: false,
         reason: before !== undefined && isPausingReason(before) ? before : SandboxReason.quotaExceeded,
-        message: `The limit of ${step.rule.limit} ${perWhom(step.rule)} is reached (${step.current} active).`,
+        message: `The limit of ${step.rule.limit} ${scopeOf(step.rule)} is reached (${step.current} active).`,
         paused: true,
       };
     }
-    case 'refuse':
+    case 'fail':
       return {
         admitted: false,
         reason: CapExceeded.maxSandboxes,
@@ -117,7 +117,7 @@ function verdictOf(step: Step, rule: QuotaRule | undefined): Verdict {
 }
 
 /** What is kept of earlier automatic resumes: nothing once a person has asked for the sandbox, or paused it. */
-function automaticResumesAfter(step: Step, now: string): AutomaticResumes | undefined {
+function automaticResumesAfter(step: Decision, now: string): AutomaticResumes | undefined {
   const before = step.slot.sandbox.status?.automaticResumes;
   switch (step.kind) {
     case 'admit':
@@ -127,7 +127,7 @@ function automaticResumesAfter(step: Step, now: string): AutomaticResumes | unde
       return step.slot.automatic ? before : undefined;
     case 'release':
     case 'reject':
-    case 'refuse':
+    case 'fail':
       return undefined;
     case 'wait':
       return before;
@@ -135,9 +135,9 @@ function automaticResumesAfter(step: Step, now: string): AutomaticResumes | unde
 }
 
 /** The sandbox as a step leaves it. */
-export function applied(step: Step, rule: QuotaRule | undefined, now: string): Sandbox {
+export function decidedSandbox(step: Decision, rule: QuotaRule | undefined, now: string): Sandbox {
   const { sandbox } = step.slot;
-  const { admitted, reason, message, waitingSince, paused = false, failed = false } = verdictOf(step, rule);
+  const { admitted, reason, message, waitingSince, paused = false, failed = false } = admittedStatusOf(step, rule);
   const { waitingSinceTime: _since, automaticResumes: _resumes, observedResumeRequest, ...old } = sandbox.status ?? {};
   const automaticResumes = automaticResumesAfter(step, now);
   const seen = paused ? resumeRequestOf(sandbox) : observedResumeRequest;
@@ -158,7 +158,7 @@ export function applied(step: Step, rule: QuotaRule | undefined, now: string): S
 }
 
 /** What a sandbox counts as until it is known what became of the write: always the most that it may be. */
-export function meanwhile({ kind, slot }: Step): Pick<Unsettled, 'state' | 'taken'> {
+export function assumedSlot({ kind, slot }: Decision): Pick<Assumed, 'state' | 'taken'> {
   switch (kind) {
     case 'admit':
       return { state: 'starting', taken: true };
@@ -168,7 +168,7 @@ export function meanwhile({ kind, slot }: Step): Pick<Unsettled, 'state' | 'take
       return { state: 'freeing', taken: true };
     case 'wait':
     case 'reject':
-    case 'refuse':
+    case 'fail':
       return { state: 'none', taken: slot.taken };
   }
 }

@@ -1,17 +1,17 @@
-import { Domain } from '../../../src/controllers/admission/domain.ts';
-import type { Step } from '../../../src/controllers/admission/step.ts';
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import type { Decision } from '../../../src/quota/decision.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aQuota, aSlot } from '../../support/builders.ts';
 
-const domainOf = (slots: readonly Slot[], ...quotas: readonly Partial<ConversationQuotaSpec>[]): Domain => {
-  const domain = new Domain();
-  domain.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
-  for (const slot of slots) domain.put(slot);
-  return domain;
+const domainOf = (slots: readonly Slot[], ...quotas: readonly Partial<ConversationQuotaSpec>[]): AdmissionQueue => {
+  const queue = new AdmissionQueue();
+  queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
+  for (const slot of slots) queue.put(slot);
+  return queue;
 };
-const said = (step: Step | undefined): string => (step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`);
+const said = (step: Decision | undefined): string => (step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`);
 
 describe('the next step', () => {
   const cases: [string, readonly Slot[], readonly Partial<ConversationQuotaSpec>[], string][] = [
@@ -100,7 +100,7 @@ describe('the next step', () => {
     ['lets newcomers go before what comes back', [aSlot('a', 'resumable', { unfinished: true }), aSlot('b', 'waiting')], [{}], 'admit b'],
     ['brings nothing back under Never', [aSlot('a', 'resumable', { unfinished: true })], [{ autoResume: 'Never' }], 'nothing'],
     ['brings back only unfinished work under Unfinished', [aSlot('a', 'resumable')], [{ autoResume: 'Unfinished' }], 'nothing'],
-    ['leaves what rests alone', [aSlot('a', 'resting')], [], 'nothing'],
+    ['leaves what rests alone', [aSlot('a', 'suspended')], [], 'nothing'],
     [
       'takes an own quota before the default',
       [aSlot('a', 'running'), aSlot('b', 'waiting')],

@@ -1,12 +1,12 @@
-import { OrderedSet } from '../../quota/ordered-set.ts';
-import type { Slot } from '../../quota/slot.ts';
-import type { Step } from './step.ts';
+import { OrderedSet } from './ordered-set.ts';
+import type { Slot } from './slot.ts';
+import type { Decision } from './decision.ts';
 
 const expiryOf = ({ expiry }: Slot): number => expiry?.at ?? Infinity;
 const byExpiry = (one: Slot, other: Slot): number =>
   (expiryOf(one) === expiryOf(other) ? 0 : expiryOf(one) - expiryOf(other)) || (one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1);
 
-/** Slots that need a step whatever the limits say. Every change takes at most logarithmic time. */
+/** Slots that need a decision whatever the limits say. Every change takes at most logarithmic time. */
 export class DueSlots {
   readonly #expiring = new OrderedSet(byExpiry);
   readonly #releasable = new Map<string, Slot>();
@@ -25,7 +25,7 @@ export class DueSlots {
     this.#unexplained.delete(slot.uid);
   }
 
-  /** Waiting slots whose condition does not say that they wait. */
+  /** Waiting slots whose condition Admitted does not say so yet. */
   get unexplained(): Iterable<Slot> {
     return this.#unexplained.values();
   }
@@ -36,12 +36,12 @@ export class DueSlots {
     return slot === undefined ? Infinity : expiryOf(slot);
   }
 
-  release(): Step | undefined {
+  release(): Decision | undefined {
     for (const slot of this.#releasable.values()) return { kind: 'release', slot };
     return undefined;
   }
 
-  expire(now: number): Step | undefined {
+  expire(now: number): Decision | undefined {
     const slot = this.#expiring.first;
     return slot?.expiry !== undefined && slot.expiry.at <= now ? { kind: 'expire', slot, reason: slot.expiry.reason } : undefined;
   }

@@ -9,7 +9,7 @@ import type { Sandbox } from '../../resources/sandbox.ts';
 import { bySandbox } from '../caches.ts';
 import type { SteadyTimes } from './steady-times.ts';
 
-export interface SandboxFactsOptions {
+export interface SandboxClassifierOptions {
   readonly stores: { readonly conversations: Store<CachedConversation>; readonly templates: Store<SandboxTemplate> };
   readonly clock: Clock;
   readonly times: SteadyTimes;
@@ -22,12 +22,12 @@ const maxRemembered = 20_000;
 type Maker = CachedConversation | 'deleted' | undefined;
 
 /** Puts together what the caches know of a sandbox, for what it is to its quotas. */
-export class SandboxFacts {
-  readonly #options: SandboxFactsOptions;
+export class SandboxClassifier {
+  readonly #options: SandboxClassifierOptions;
   /** Uids of conversations whose deletion the cache has shown. */
   readonly #deleted = new LruMap<string, true>(maxRemembered);
 
-  constructor(options: SandboxFactsOptions) {
+  constructor(options: SandboxClassifierOptions) {
     this.#options = options;
   }
 

@@ -6,9 +6,9 @@ import type { Store } from '@conversation-operator/kube/store';
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
-import type { Leftover, SlotIndex } from './slot-index.ts';
+import type { OrphanedSlot, SlotIndex } from './slot-index.ts';
 
-export interface LeftoverPodsOptions {
+export interface OrphanedPodsOptions {
   readonly client: KubeClient;
   readonly stores: { readonly pods: Store<CachedPod> };
   readonly podCreations: PodCreations;
@@ -33,11 +33,11 @@ const ownerOf = (pod: Pick<Pod, 'metadata'> | undefined): readonly string[] => p
  * The slots of sandboxes that are deleted and whose pods may still run. Each is given back once the API server itself says that the
  * pod is gone. The cache of pods says when to ask.
  */
-export class LeftoverPods {
-  readonly #options: LeftoverPodsOptions;
+export class OrphanedPods {
+  readonly #options: OrphanedPodsOptions;
   readonly #reads = new Map<string, LastRead>();
 
-  constructor(options: LeftoverPodsOptions) {
+  constructor(options: OrphanedPodsOptions) {
     this.#options = options;
   }
 
@@ -49,10 +49,10 @@ export class LeftoverPods {
   }
 
   /** Reads a pod when that is due, and gives back the slots that wait for it. */
-  async look(namespace: string, podName: string, signal: AbortSignal): Promise<Result> {
+  async read(namespace: string, podName: string, signal: AbortSignal): Promise<Result> {
     const { index, clock, podCreations } = this.#options;
     const key = `${namespace}/${podName}`;
-    const leftovers = index.leftovers(namespace, podName);
+    const leftovers = index.orphanedSlots(namespace, podName);
     if (leftovers.length === 0) {
       this.#reads.delete(key);
       return undefined;
@@ -71,12 +71,12 @@ export class LeftoverPods {
     return { requeueAfterMs: intervalMs };
   }
 
-  #isCached(namespace: string, podName: string, leftovers: readonly Leftover[]): boolean {
+  #isCached(namespace: string, podName: string, leftovers: readonly OrphanedSlot[]): boolean {
     const owners = ownerOf(this.#options.stores.pods.get(namespace, podName));
     return leftovers.some(({ sandboxUid }) => owners.includes(sandboxUid));
   }
 
-  async #read(namespace: string, podName: string, leftovers: readonly Leftover[], signal: AbortSignal): Promise<void> {
+  async #read(namespace: string, podName: string, leftovers: readonly OrphanedSlot[], signal: AbortSignal): Promise<void> {
     const { client, index } = this.#options;
     let pod: Pod | undefined;
     try {
@@ -85,6 +85,6 @@ export class LeftoverPods {
       if (!isNotFound(error)) throw error;
     }
     const owners = ownerOf(pod);
-    for (const leftover of leftovers) if (!owners.includes(leftover.sandboxUid)) index.removeLeftover(leftover);
+    for (const leftover of leftovers) if (!owners.includes(leftover.sandboxUid)) index.removeOrphaned(leftover);
   }
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { Domain } from '../../../src/controllers/admission/domain.ts';
-import type { Step } from '../../../src/controllers/admission/step.ts';
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import type { Decision } from '../../../src/quota/decision.ts';
 import type { Slot, SlotState } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
@@ -17,7 +17,7 @@ const holds = ({ state }: Slot) => state === 'starting' || state === 'running';
 
 /** A world that obeys every step at once, or a little later, and in which people do as they like. */
 class World {
-  domain = new Domain({ ramp: { burst, intervalMs } });
+  queue = new AdmissionQueue({ resumeRate: { burst, intervalMs } });
   now = 1_000;
   rules: { owner: Wish; namespace: Wish } = { owner: undefined, namespace: undefined };
   pauses = 0;
@@ -28,11 +28,11 @@ class World {
     const quotas = [owner, namespace].map((spec, index) =>
       spec === undefined ? [] : [aQuota(`q${index}`, { ...spec, scope: index === 0 ? 'Owner' : 'Namespace' })],
     );
-    this.domain.setRules(quotaRules(quotas.flat()));
+    this.queue.setRules(quotaRules(quotas.flat()));
   }
 
   get slots(): readonly Slot[] {
-    return [...this.domain.slots()];
+    return [...this.queue.slots()];
   }
 
   of(owner: string): readonly Slot[] {
@@ -50,17 +50,17 @@ class World {
   /** Takes every step there is, and checks each. */
   settle(): void {
     for (let steps = 0; ; steps++) {
-      const step = this.domain.next(this.now);
+      const step = this.queue.next(this.now);
       if (step === undefined) return;
       expect(steps).toBeLessThan(1000);
       this.apply(step);
     }
   }
 
-  apply(step: Step): void {
+  apply(step: Decision): void {
     const { slot, kind } = step;
     const change = (state: SlotState, more: Partial<Slot> = {}) =>
-      this.domain.put({ ...slot, ...more, state, taken: ['starting', 'running', 'freeing'].includes(state) });
+      this.queue.put({ ...slot, ...more, state, taken: ['starting', 'running', 'freeing'].includes(state) });
     if (kind === 'admit') {
       if (step.resumed) this.cameBack(slot);
       else this.admitted(slot);
@@ -72,7 +72,7 @@ class World {
       this.pauses++;
       change('freeing', { pausedSince: this.now, confirming: false });
     } else if (kind === 'wait') change('waiting', { explained: true });
-    else if (kind === 'reject') change('resting');
+    else if (kind === 'reject') change('suspended');
     else if (kind === 'release') change('none', { releasable: false });
   }
 
@@ -85,7 +85,7 @@ class World {
   /** What comes back by itself takes room that no newcomer of its owner wants, after its delay, at a bounded rate. */
   cameBack(slot: Slot): void {
     expect(this.of(slot.owner).filter(waits)).toEqual([]);
-    expect(slot.comebackAt).toBeLessThanOrEqual(this.now);
+    expect(slot.resumesAt).toBeLessThanOrEqual(this.now);
     this.comebacks.push(this.now);
     const first = this.comebacks.at(-burst - 1);
     if (first !== undefined) expect(this.now - first).toBeGreaterThanOrEqual(intervalMs);
@@ -113,7 +113,7 @@ class World {
     expect(forBare.some(({ slots }) => isFirst(idle(slots)))).toBe(true);
     // What keeps newcomers out and makes no room would give the slot to another one.
     const keepsOut = this.limits(slot.owner).some(({ limit, rule }) => {
-      const demand = [...this.domain.groups()].reduce(
+      const demand = [...this.queue.groups()].reduce(
         (sum, group) => sum + Math.min(group.waiting.size, Math.max(0, group.limit - group.holding)),
         0,
       );
@@ -131,7 +131,7 @@ class World {
     for (const slot of this.slots) {
       if (slot.state === 'starting' && slot.stalledAt === Infinity) continue;
       if (slot.state === 'starting' && !slot.name.endsWith('hangs'))
-        this.domain.put({
+        this.queue.put({
           ...slot,
           state: 'running',
           activeSince: this.now,
@@ -141,7 +141,7 @@ class World {
       if (slot.state !== 'freeing') continue;
       const comesBack = !slot.automatic || slot.unfinished;
       const more = { taken: false, comebackAt: slot.automatic ? this.now + 5_000 : 0, automatic: false };
-      this.domain.put({ ...slot, ...more, state: slot.releasable ? 'none' : comesBack ? 'resumable' : 'resting' });
+      this.queue.put({ ...slot, ...more, state: slot.releasable ? 'none' : comesBack ? 'resumable' : 'suspended' });
     }
   }
 
@@ -191,21 +191,21 @@ function happen(world: World, happens: Happening, count: number): void {
   const asks = { requestedAt: world.now, explained: false, automatic: false };
   if (happens.kind === 'come') {
     const name = `s${String(count).padStart(3, '0')}${happens.hangs ? 'hangs' : ''}`;
-    world.domain.put(aSlot(name, 'waiting', { ...asks, owner: happens.owner, bare: happens.bare, unfinished: count % 2 === 0 }));
+    world.queue.put(aSlot(name, 'waiting', { ...asks, owner: happens.owner, bare: happens.bare, unfinished: count % 2 === 0 }));
   } else if (happens.kind === 'quotas') world.setQuotas(happens.owner, happens.namespace);
   else if (happens.kind === 'work') {
     world.now += happens.ms;
     world.work();
   }
   if (at === undefined) return;
-  if (happens.kind === 'leave') world.domain.remove(at.uid);
-  if (happens.kind === 'ask' && ['resumable', 'resting'].includes(at.state))
-    world.domain.put({ ...at, ...asks, state: 'waiting', bare: happens.bare });
-  if (happens.kind === 'send' && at.state === 'waiting') world.domain.put({ ...at, bare: false });
+  if (happens.kind === 'leave') world.queue.remove(at.uid);
+  if (happens.kind === 'ask' && ['resumable', 'suspended'].includes(at.state))
+    world.queue.put({ ...at, ...asks, state: 'waiting', bare: happens.bare });
+  if (happens.kind === 'send' && at.state === 'waiting') world.queue.put({ ...at, bare: false });
   if (happens.kind === 'turn' && at.state === 'running') {
     const idleSince = happens.to === 'idle' ? world.now : Infinity;
     const stalled = happens.to === 'silent' ? { state: 'starting' as const, stalledAt: world.now + 2_000 } : {};
-    world.domain.put({ ...at, idleSince, confirming: happens.to === 'confirming', ...stalled });
+    world.queue.put({ ...at, idleSince, confirming: happens.to === 'confirming', ...stalled });
   }
 }
 
@@ -224,7 +224,7 @@ it('holds every promise whatever happens', () => {
         for (let round = 0; round < 100; round++) {
           world.work();
           world.settle();
-          if (world.domain.wakeAt < Infinity) world.now = Math.max(world.now, world.domain.wakeAt);
+          if (world.queue.wakeAt < Infinity) world.now = Math.max(world.now, world.queue.wakeAt);
         }
         world.now += 6_000;
         expect(world.unserved()).toEqual([]);
@@ -234,11 +234,11 @@ it('holds every promise whatever happens', () => {
       rest();
       expect(world.pauses).toBe(pauses);
       // Some leave: the others take their room.
-      for (const slot of world.slots.filter((_, index) => index % 2 === 0)) world.domain.remove(slot.uid);
+      for (const slot of world.slots.filter((_, index) => index % 2 === 0)) world.queue.remove(slot.uid);
       rest();
       world.setQuotas(undefined, undefined);
       rest();
-      expect(world.domain.wakeAt).toBe(Infinity);
+      expect(world.queue.wakeAt).toBe(Infinity);
     }),
     { numRuns: 500 },
   );

@@ -8,7 +8,7 @@ import { isNewerVersion } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import type { SlotIndex } from './slot-index.ts';
 
-export interface UnconfirmedOptions {
+export interface LiveReadsOptions {
   readonly client: KubeClient;
   readonly stores: { readonly sandboxes: Store<Sandbox>; readonly quotas: Store<ConversationQuota> };
   readonly clock: Clock;
@@ -19,18 +19,18 @@ export interface UnconfirmedOptions {
   readonly onQuotaGone: (quota: ConversationQuota) => void;
 }
 
-const lookAgainMs = 500;
+const rereadDelayMs = 500;
 
 /**
  * Reads what no watch will tell: what became of a write whose outcome is unknown, and whether an object that the caches have never
  * shown is still there.
  */
-export class Unconfirmed {
-  readonly #options: UnconfirmedOptions;
+export class LiveReads {
+  readonly #options: LiveReadsOptions;
   /** Known from the API server and not from the caches, by uid. */
   readonly #unseen = new Map<string, Sandbox | ConversationQuota>();
 
-  constructor(options: UnconfirmedOptions) {
+  constructor(options: LiveReadsOptions) {
     this.#options = options;
   }
 
@@ -60,12 +60,12 @@ export class Unconfirmed {
     this.watch(stored);
   }
 
-  async look(uid: string, signal: AbortSignal): Promise<Result> {
+  async read(uid: string, signal: AbortSignal): Promise<Result> {
     const { index, clock } = this.#options;
     const object = this.#unseen.get(uid);
     if (object !== undefined && this.#isCached(object)) this.#unseen.delete(uid);
-    if (object !== undefined && !isSandbox(object)) return this.#lookAtQuota(object, signal);
-    const unsettled = index.unsettled(uid);
+    if (object !== undefined && !isSandbox(object)) return this.#readQuota(object, signal);
+    const unsettled = index.assumed(uid);
     const sandbox = unsettled?.sandbox ?? (this.#unseen.has(uid) ? object : undefined);
     if (sandbox === undefined) return undefined;
     // Before the question: a write may be executed between the answer and the deadline.
@@ -73,19 +73,19 @@ export class Unconfirmed {
     await this.refresh(sandbox, signal);
     const known = index.sandbox(uid);
     if (known === undefined) this.#unseen.delete(uid);
-    else if (over && !isNewerVersion(known, sandbox)) index.settle(sandbox);
-    return this.#unseen.has(uid) || index.unsettled(uid) !== undefined ? { requeueAfterMs: lookAgainMs } : undefined;
+    else if (over && !isNewerVersion(known, sandbox)) index.forgetAssumed(sandbox);
+    return this.#unseen.has(uid) || index.assumed(uid) !== undefined ? { requeueAfterMs: rereadDelayMs } : undefined;
   }
 
   /** As long as a cache has never shown an object, it may never tell that it is gone. */
-  async #lookAtQuota(quota: ConversationQuota, signal: AbortSignal): Promise<Result> {
+  async #readQuota(quota: ConversationQuota, signal: AbortSignal): Promise<Result> {
     const { namespace, name, uid } = quota.metadata;
     if (!this.#unseen.has(uid)) return undefined;
     const stored = await this.#options.client.get(conversationQuotas, namespace, name, { signal }).catch((error: unknown) => {
       if (isNotFound(error)) return undefined;
       throw error;
     });
-    if (stored?.metadata.uid === uid) return { requeueAfterMs: lookAgainMs };
+    if (stored?.metadata.uid === uid) return { requeueAfterMs: rereadDelayMs };
     this.#unseen.delete(uid);
     this.#options.onQuotaGone(quota);
     return undefined;

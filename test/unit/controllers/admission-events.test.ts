@@ -1,6 +1,6 @@
-import { applied } from '../../../src/controllers/admission/decision.ts';
-import type { Step } from '../../../src/controllers/admission/step.ts';
-import { noticesOf } from '../../../src/controllers/admission/notices.ts';
+import { decidedSandbox } from '../../../src/controllers/admission/decided-status.ts';
+import type { Decision } from '../../../src/quota/decision.ts';
+import { eventsOf } from '../../../src/controllers/admission/events.ts';
 import { SandboxCondition, resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
@@ -25,17 +25,17 @@ const fresh = aSlot('new', 'waiting', { sandbox: madeFor('new') });
 const bobs = aSlot('bobs', 'waiting', { owner: 'bob', sandbox: madeFor('bobs', 'bob') });
 const bare = aSlot('bare', 'waiting', { sandbox: aSandbox({ name: 'bare' }) });
 const namespaced = ruleOf({ scope: 'Namespace' });
-const expiring = (reason: 'Idle' | 'MaxActiveTime'): Step => ({
+const expiring = (reason: 'Idle' | 'MaxActiveTime'): Decision => ({
   kind: 'expire',
   slot: { ...old, expiry: { at: 0, reason, limit: '20m' } },
   reason,
 });
 
 describe('what people read', () => {
-  const cases: [string, Step, string, readonly string[]][] = [
+  const cases: [string, Decision, string, readonly string[]][] = [
     [
       'when their conversation makes room for another one of theirs',
-      { kind: 'evict', slot: old, rule: ruleOf(), beneficiary: fresh },
+      { kind: 'evict', slot: old, rule: ruleOf(), preemptor: fresh },
       'Paused to make room for conversation new of the same owner; limit 10.',
       [
         'old PausedByQuota: Paused to make room for conversation new of the same owner; limit 10.',
@@ -44,7 +44,7 @@ describe('what people read', () => {
     ],
     [
       'when it makes room for a sandbox without a conversation',
-      { kind: 'evict', slot: old, rule: ruleOf(), beneficiary: bare },
+      { kind: 'evict', slot: old, rule: ruleOf(), preemptor: bare },
       'Paused to make room for sandbox bare of the same owner; limit 10.',
       [
         'old PausedByQuota: Paused to make room for sandbox bare of the same owner; limit 10.',
@@ -53,7 +53,7 @@ describe('what people read', () => {
     ],
     [
       "when it makes room for somebody else's, whose name is none of their business",
-      { kind: 'evict', slot: old, rule: namespaced, beneficiary: bobs },
+      { kind: 'evict', slot: old, rule: namespaced, preemptor: bobs },
       'Paused to make room for a conversation of another owner; limit 10.',
       [
         'old PausedByQuota: Paused to make room for a conversation of another owner; limit 10.',
@@ -62,13 +62,13 @@ describe('what people read', () => {
     ],
     [
       'when the limit was lowered',
-      { kind: 'evict', slot: old, rule: ruleOf(), beneficiary: undefined },
+      { kind: 'evict', slot: old, rule: ruleOf(), preemptor: undefined },
       'Paused because more than 10 per owner were active; it comes back when there is room.',
       ['old PausedByQuota: Paused because more than 10 per owner were active; it comes back when there is room.'],
     ],
     [
       'when the limit was lowered and nothing comes back by itself',
-      { kind: 'evict', slot: old, rule: ruleOf({ autoResume: 'Never' }), beneficiary: undefined },
+      { kind: 'evict', slot: old, rule: ruleOf({ autoResume: 'Never' }), preemptor: undefined },
       'Paused because more than 10 per owner were active.',
       ['old PausedByQuota: Paused because more than 10 per owner were active.'],
     ],
@@ -137,7 +137,7 @@ describe('what people read', () => {
     ],
     [
       'when the limit was lowered and it came back before with nothing to do',
-      { kind: 'evict', slot: { ...old, automatic: true }, rule: ruleOf(), beneficiary: undefined },
+      { kind: 'evict', slot: { ...old, automatic: true }, rule: ruleOf(), preemptor: undefined },
       'Paused because more than 10 per owner were active.',
       ['old PausedByQuota: Paused because more than 10 per owner were active.'],
     ],
@@ -156,10 +156,10 @@ describe('what people read', () => {
     ['nothing when it is let through', { kind: 'admit', slot: fresh, resumed: false }, 'One of 10 that may be active per owner.', []],
   ];
   it.each(cases)('%s', (_sentence, step, condition, events) => {
-    const { status } = applied(step, 'rule' in step ? step.rule : ruleOf(), noon);
+    const { status } = decidedSandbox(step, 'rule' in step ? step.rule : ruleOf(), noon);
     const message = findCondition(status?.conditions, SandboxCondition.admitted)?.message ?? '';
     expect(message).toBe(condition);
-    expect(noticesOf(step, message).map((notice) => `${notice.slot.uid} ${notice.reason}: ${notice.message}`)).toEqual(events);
+    expect(eventsOf(step, message).map((notice) => `${notice.slot.uid} ${notice.reason}: ${notice.message}`)).toEqual(events);
   });
 });
 
@@ -167,8 +167,8 @@ describe('the automatic resumes that are stored', () => {
   const before = { count: 2, lastTime: later(-60_000) };
   const sandbox = aSandbox({ status: { automaticResumes: before } });
   const slot = aSlot('a', 'running', { sandbox });
-  const evicted = (automatic: boolean): Step => ({ kind: 'evict', slot: { ...slot, automatic }, rule: ruleOf(), beneficiary: undefined });
-  it.each<[string, Step, object | undefined]>([
+  const evicted = (automatic: boolean): Decision => ({ kind: 'evict', slot: { ...slot, automatic }, rule: ruleOf(), preemptor: undefined });
+  it.each<[string, Decision, object | undefined]>([
     ['count one more when it comes back by itself', { kind: 'admit', slot, resumed: true }, { count: 3, lastTime: noon }],
     [
       'begin when it does so for the first time',
@@ -182,12 +182,12 @@ describe('the automatic resumes that are stored', () => {
     ['end when a person who asks is refused', { kind: 'reject', slot, rule: ruleOf(), current: 10 }, undefined],
     ['end when its owner has paused it', { kind: 'release', slot }, undefined],
   ])('%s', (_sentence, step, expected) => {
-    expect(applied(step, ruleOf(), noon).status?.automaticResumes).toEqual(expected);
+    expect(decidedSandbox(step, ruleOf(), noon).status?.automaticResumes).toEqual(expected);
   });
 });
 
 describe('the request to resume that is stored as seen', () => {
-  const wants = (replicas: 0 | 1): Step => {
+  const wants = (replicas: 0 | 1): Decision => {
     const sandbox = aSandbox({ replicas });
     const annotations = { [resumeRequestedAnnotation]: later(-60_000) };
     return {
@@ -196,9 +196,9 @@ describe('the request to resume that is stored as seen', () => {
     };
   };
   it('is the one of before the pause, when the owner has paused the sandbox', () => {
-    expect(applied(wants(0), ruleOf(), noon).status?.observedResumeRequest).toBe(later(-60_000));
+    expect(decidedSandbox(wants(0), ruleOf(), noon).status?.observedResumeRequest).toBe(later(-60_000));
   });
   it('stays as it was when the sandbox has failed: a person may have asked for it since', () => {
-    expect(applied(wants(1), ruleOf(), noon).status?.observedResumeRequest).toBeUndefined();
+    expect(decidedSandbox(wants(1), ruleOf(), noon).status?.observedResumeRequest).toBeUndefined();
   });
 });

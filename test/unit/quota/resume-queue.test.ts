@@ -1,5 +1,5 @@
-import { Domain } from '../../../src/controllers/admission/domain.ts';
-import type { Step } from '../../../src/controllers/admission/step.ts';
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import type { Decision } from '../../../src/quota/decision.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
@@ -7,13 +7,13 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec>;
 
-const domainOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): Domain => {
-  const domain = new Domain();
-  domain.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
-  for (const slot of slots) domain.put(slot);
-  return domain;
+const domainOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): AdmissionQueue => {
+  const queue = new AdmissionQueue();
+  queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
+  for (const slot of slots) queue.put(slot);
+  return queue;
 };
-const said = (step: Step | undefined): string => (step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`);
+const said = (step: Decision | undefined): string => (step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`);
 
 const works = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'running', { idleSince: Infinity, ...more });
 const idles = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'running', { idleSince: 50_000, ...more });
@@ -85,17 +85,17 @@ describe('for a resume without anything to do the quota', () => {
   });
 
   it('pauses at once who works when a message comes', () => {
-    const domain = domainOf([works('a'), looks('b')], {});
-    expect(said(domain.next(100_000))).toBe('nothing');
-    domain.put(asks('b'));
-    expect(said(domain.next(100_000))).toBe('evict a');
+    const queue = domainOf([works('a'), looks('b')], {});
+    expect(said(queue.next(100_000))).toBe('nothing');
+    queue.put(asks('b'));
+    expect(said(queue.next(100_000))).toBe('evict a');
   });
 
   it('pauses at once who becomes idle', () => {
-    const domain = domainOf([works('a'), looks('b')], {});
-    expect(said(domain.next(100_000))).toBe('nothing');
-    domain.put(idles('a'));
-    expect(said(domain.next(100_000))).toBe('evict a');
+    const queue = domainOf([works('a'), looks('b')], {});
+    expect(said(queue.next(100_000))).toBe('nothing');
+    queue.put(idles('a'));
+    expect(said(queue.next(100_000))).toBe('evict a');
   });
 });
 
@@ -127,10 +127,10 @@ describe('of those that run, a newcomer has paused', () => {
 describe('what comes back by itself', () => {
   const comesBack = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'resumable', more);
   /** Takes what is let in, until nothing is. */
-  const drain = (domain: Domain, now: number): readonly string[] => {
+  const drain = (queue: AdmissionQueue, now: number): readonly string[] => {
     const names: string[] = [];
-    for (let step = domain.next(now); step?.kind === 'admit'; step = domain.next(now)) {
-      domain.put({ ...step.slot, state: 'starting', taken: true });
+    for (let step = queue.next(now); step?.kind === 'admit'; step = queue.next(now)) {
+      queue.put({ ...step.slot, state: 'starting', taken: true });
       names.push(step.slot.uid);
     }
     return names;
@@ -139,51 +139,51 @@ describe('what comes back by itself', () => {
     Array.from({ length: 40 }, (_, index) => comesBack(`${owner}-${String(index).padStart(2, '0')}`, { owner }));
 
   it('waits for the end of its delay', () => {
-    const domain = domainOf([comesBack('a', { comebackAt: 5_000 })], {});
-    expect(said(domain.next(4_999))).toBe('nothing');
-    expect(domain.wakeAt).toBe(5_000);
-    expect(said(domain.next(5_000))).toBe('admit a');
+    const queue = domainOf([comesBack('a', { resumesAt: 5_000 })], {});
+    expect(said(queue.next(4_999))).toBe('nothing');
+    expect(queue.wakeAt).toBe(5_000);
+    expect(said(queue.next(5_000))).toBe('admit a');
   });
 
   it('comes back ten at once when a limit is raised, then one in a second', () => {
-    const domain = domainOf(herd(), { limit: 0 });
-    expect(drain(domain, 1_000_000)).toEqual([]);
-    domain.setRules(quotaRules([aQuota('quota-0', { limit: 100 })]));
-    expect(drain(domain, 1_000_000)).toHaveLength(10);
-    expect(domain.wakeAt).toBe(1_001_000);
-    expect(drain(domain, 1_000_999)).toHaveLength(0);
-    expect(drain(domain, 1_001_000)).toHaveLength(1);
-    expect(drain(domain, 1_005_000)).toHaveLength(4);
+    const queue = domainOf(herd(), { limit: 0 });
+    expect(drain(queue, 1_000_000)).toEqual([]);
+    queue.setRules(quotaRules([aQuota('quota-0', { limit: 100 })]));
+    expect(drain(queue, 1_000_000)).toHaveLength(10);
+    expect(queue.wakeAt).toBe(1_001_000);
+    expect(drain(queue, 1_000_999)).toHaveLength(0);
+    expect(drain(queue, 1_001_000)).toHaveLength(1);
+    expect(drain(queue, 1_005_000)).toHaveLength(4);
   });
 
   it('slows no newcomer down', () => {
-    const domain = domainOf([...herd(), ...herd().map(({ uid }) => asks(`new-${uid}`))], {});
-    domain.setRules(quotaRules([]));
-    expect(drain(domain, 1_000_000)).toHaveLength(50);
+    const queue = domainOf([...herd(), ...herd().map(({ uid }) => asks(`new-${uid}`))], {});
+    queue.setRules(quotaRules([]));
+    expect(drain(queue, 1_000_000)).toHaveLength(50);
   });
 
   it('comes back of each owner in turn', () => {
-    const domain = domainOf([...herd('alice'), ...herd('bob')], { limit: 100 });
-    const owners = drain(domain, 1_000_000).map((uid) => uid.split('-')[0]);
+    const queue = domainOf([...herd('alice'), ...herd('bob')], { limit: 100 });
+    const owners = drain(queue, 1_000_000).map((uid) => uid.split('-')[0]);
     expect(owners.filter((owner) => owner === 'bob')).toHaveLength(5);
   });
 
   it('comes back with unfinished work first, whosever turn it is', () => {
-    const domain = domainOf(
+    const queue = domainOf(
       [comesBack('a'), comesBack('b', { owner: 'bob', unfinished: true }), comesBack('c', { owner: 'bob', unfinished: true })],
       {
         limit: 9,
       },
     );
-    expect(drain(domain, 1_000_000)).toEqual(['b', 'c', 'a']);
+    expect(drain(queue, 1_000_000)).toEqual(['b', 'c', 'a']);
   });
 
   it('stays where it is for a minute after a quota has vanished', () => {
-    const domain = domainOf(herd(), { limit: 1 });
-    domain.quotaVanished(1_000_000);
-    domain.setRules(quotaRules([]));
-    expect(drain(domain, 1_059_999)).toEqual([]);
-    expect(domain.wakeAt).toBe(1_060_000);
-    expect(drain(domain, 1_060_000)).toHaveLength(10);
+    const queue = domainOf(herd(), { limit: 1 });
+    queue.quotaDeleted(1_000_000);
+    queue.setRules(quotaRules([]));
+    expect(drain(queue, 1_059_999)).toEqual([]);
+    expect(queue.wakeAt).toBe(1_060_000);
+    expect(drain(queue, 1_060_000)).toHaveLength(10);
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { Domain } from '../../../src/controllers/admission/domain.ts';
-import type { Outlook } from '../../../src/quota/outlook.ts';
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import type { AdmissionForecast } from '../../../src/quota/admission-forecast.ts';
 import type { Slot, SlotState } from '../../../src/quota/slot.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
@@ -8,21 +8,21 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec> | undefined;
 
-const domainOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): Domain => {
+const domainOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): AdmissionQueue => {
   const quotas: ConversationQuota[] = [];
   if (owner !== undefined) quotas.push(aQuota('owner', owner));
   if (namespace !== undefined) quotas.push(aQuota('namespace', { ...namespace, scope: 'Namespace' }));
-  const domain = new Domain();
-  domain.setRules(quotaRules(quotas));
-  for (const slot of slots) domain.put(slot);
-  return domain;
+  const queue = new AdmissionQueue();
+  queue.setRules(quotaRules(quotas));
+  for (const slot of slots) queue.put(slot);
+  return queue;
 };
-const outlookOf = (domain: Domain, owner: string): Outlook => {
-  const group = domain.group(owner);
+const outlookOf = (queue: AdmissionQueue, owner: string): AdmissionForecast => {
+  const group = queue.group(owner);
   if (group === undefined) throw new Error(`nothing is known of ${owner}`);
-  return domain.outlook(group);
+  return queue.forecast(group);
 };
-const said = (outlook: Outlook): string => (outlook.outcome === 'pauses' ? `pauses ${outlook.victim.uid}` : outlook.outcome);
+const said = (outlook: AdmissionForecast): string => (outlook.outcome === 'pauses' ? `pauses ${outlook.victim.uid}` : outlook.outcome);
 const aRun = (uid: string, activeSince: number, more: Partial<Slot> = {}) => aSlot(uid, 'running', { activeSince, ...more });
 
 describe('one more start of alice', () => {
@@ -49,7 +49,7 @@ describe('one more start of alice', () => {
     ['waits while all others start', [aSlot('a', 'starting')], { limit: 1 }, undefined, 'waits'],
     ['waits under Queue', [aRun('a', 1)], { limit: 1, onExceeded: 'Queue' }, undefined, 'waits'],
     ['is rejected under Reject', [aRun('a', 1)], { limit: 1, onExceeded: 'Reject' }, undefined, 'rejected'],
-    ['waits under a limit of nothing', [aSlot('a', 'resting')], { limit: 0 }, undefined, 'waits'],
+    ['waits under a limit of nothing', [aSlot('a', 'suspended')], { limit: 0 }, undefined, 'waits'],
     ['pauses the oldest of all', [aRun('a', 2), aRun('z', 1, { owner: 'bob' })], { limit: 9 }, { limit: 2 }, 'pauses z'],
     ['pauses an own one where both are full', [aRun('a', 2), aRun('z', 1, { owner: 'bob' })], { limit: 1 }, { limit: 2 }, 'pauses a'],
   ];
@@ -59,21 +59,21 @@ describe('one more start of alice', () => {
 });
 
 /** Takes every step there is; says who was paused, who was admitted and who refused. */
-function settled(domain: Domain, now: number): ReadonlyMap<string, string> {
+function settled(queue: AdmissionQueue, now: number): ReadonlyMap<string, string> {
   const done = new Map<string, string>();
-  for (let step = domain.next(now); step !== undefined; step = domain.next(now)) {
+  for (let step = queue.next(now); step !== undefined; step = queue.next(now)) {
     const state: Readonly<Record<typeof step.kind, SlotState>> = {
-      ...{ release: 'none', admit: 'starting', evict: 'freeing', expire: 'freeing', reject: 'resting', refuse: 'none', wait: 'waiting' },
+      ...{ release: 'none', admit: 'starting', evict: 'freeing', expire: 'freeing', reject: 'suspended', fail: 'none', wait: 'waiting' },
     };
     const next = state[step.kind];
     done.set(step.slot.uid, step.kind);
-    domain.put({ ...step.slot, state: next, taken: ['starting', 'freeing'].includes(next), explained: true, releasable: false });
+    queue.put({ ...step.slot, state: next, taken: ['starting', 'freeing'].includes(next), explained: true, releasable: false });
   }
   return done;
 }
 
 const slotArbitrary = fc.record({
-  state: fc.constantFrom<SlotState>('waiting', 'starting', 'running', 'running', 'running', 'freeing', 'resumable', 'resting'),
+  state: fc.constantFrom<SlotState>('waiting', 'starting', 'running', 'running', 'running', 'freeing', 'resumable', 'suspended'),
   owner: fc.constantFrom('alice', 'alice', 'bob'),
   activeSince: fc.nat(1000),
   idleSince: fc.oneof(fc.nat(1000), fc.constant(Infinity)),
@@ -97,7 +97,7 @@ it('says who is paused because of it, and what becomes of it itself', () => {
         aSlot(`s${String(index).padStart(2, '0')}`, state, { ...more, requestedAt: 1 }),
       );
       // An owner of whom something is known, and which takes no part.
-      slots.push(aSlot('rest', 'resting'));
+      slots.push(aSlot('rest', 'suspended'));
       const now = 10_000;
       const before = domainOf(slots, owner, namespace);
       settled(before, now);

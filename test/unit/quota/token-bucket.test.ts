@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { Ramp } from '../../../src/quota/ramp.ts';
+import { TokenBucket } from '../../../src/quota/token-bucket.ts';
 
 it('never lets more pass than its burst, and one for each interval', () => {
   const step = fc.record({ waitMs: fc.nat(3_000), holdMs: fc.option(fc.nat(5_000), { freq: 8 }) });
@@ -9,7 +9,7 @@ it('never lets more pass than its burst, and one for each interval', () => {
       fc.integer({ min: 1, max: 2_000 }),
       fc.array(step, { maxLength: 200 }),
       (burst, intervalMs, steps) => {
-        const ramp = new Ramp({ burst, intervalMs });
+        const ramp = new TokenBucket({ burst, intervalMs });
         let [now, heldUntil] = [1_000_000, 0];
         const passed: number[] = [];
         for (const { waitMs, holdMs } of steps) {
