@@ -16,7 +16,7 @@ export interface LiveReadsOptions {
   /** Has an object looked at again, of which no watch may tell. */
   readonly onUnseen: (object: Sandbox | ConversationQuota) => void;
   /** A quota is gone that no cache has shown. */
-  readonly onQuotaGone: (quota: ConversationQuota) => void;
+  readonly onQuotaDeleted: (quota: ConversationQuota) => void;
 }
 
 const rereadDelayMs = 500;
@@ -65,11 +65,11 @@ export class LiveReads {
     const object = this.#unseen.get(uid);
     if (object !== undefined && this.#isCached(object)) this.#unseen.delete(uid);
     if (object !== undefined && !isSandbox(object)) return this.#readQuota(object, signal);
-    const unsettled = index.assumed(uid);
-    const sandbox = unsettled?.sandbox ?? (this.#unseen.has(uid) ? object : undefined);
+    const assumed = index.assumed(uid);
+    const sandbox = assumed?.sandbox ?? (this.#unseen.has(uid) ? object : undefined);
     if (sandbox === undefined) return undefined;
     // Before the question: a write may be executed between the answer and the deadline.
-    const over = unsettled !== undefined && clock.monotonic() >= unsettled.until;
+    const over = assumed !== undefined && clock.monotonic() >= assumed.until;
     await this.refresh(sandbox, signal);
     const known = index.sandbox(uid);
     if (known === undefined) this.#unseen.delete(uid);
@@ -87,7 +87,7 @@ export class LiveReads {
     });
     if (stored?.metadata.uid === uid) return { requeueAfterMs: rereadDelayMs };
     this.#unseen.delete(uid);
-    this.#options.onQuotaGone(quota);
+    this.#options.onQuotaDeleted(quota);
     return undefined;
   }
 

@@ -42,7 +42,7 @@ export class OrphanedPods {
   }
 
   /** The cache has lost a pod of this name: its next read is due at once. */
-  gone(namespace: string, podName: string): void {
+  podDeleted(namespace: string, podName: string): void {
     const key = `${namespace}/${podName}`;
     const last = this.#reads.get(key);
     if (last !== undefined) this.#reads.set(key, { ...last, intervalMs: minIntervalMs });
@@ -52,8 +52,8 @@ export class OrphanedPods {
   async read(namespace: string, podName: string, signal: AbortSignal): Promise<Result> {
     const { index, clock, podCreations } = this.#options;
     const key = `${namespace}/${podName}`;
-    const leftovers = index.orphanedSlots(namespace, podName);
-    if (leftovers.length === 0) {
+    const slots = index.orphanedSlots(namespace, podName);
+    if (slots.length === 0) {
       this.#reads.delete(key);
       return undefined;
     }
@@ -62,21 +62,21 @@ export class OrphanedPods {
     const dueInMs = last === undefined ? 0 : last.at + last.intervalMs - now;
     if (dueInMs > 0) return { requeueAfterMs: dueInMs };
     // Before the question: a creation that is still under way may be executed after the answer.
-    const settled = leftovers.filter(({ sandboxUid }) => podCreations.unsettledMs(sandboxUid) === 0);
+    const settled = slots.filter(({ sandboxUid }) => podCreations.unsettledMs(sandboxUid) === 0);
     if (settled.length === 0) return { requeueAfterMs: minIntervalMs };
-    const isKnownToRun = last === undefined && this.#isCached(namespace, podName, leftovers);
+    const isKnownToRun = last === undefined && this.#isCached(namespace, podName, slots);
     const intervalMs = isKnownToRun ? maxIntervalMs : Math.min(maxIntervalMs, 2 * (last?.intervalMs ?? minIntervalMs / 2));
     this.#reads.set(key, { at: now, intervalMs });
     if (!isKnownToRun) await this.#read(namespace, podName, settled, signal);
     return { requeueAfterMs: intervalMs };
   }
 
-  #isCached(namespace: string, podName: string, leftovers: readonly OrphanedSlot[]): boolean {
+  #isCached(namespace: string, podName: string, slots: readonly OrphanedSlot[]): boolean {
     const owners = ownerOf(this.#options.stores.pods.get(namespace, podName));
-    return leftovers.some(({ sandboxUid }) => owners.includes(sandboxUid));
+    return slots.some(({ sandboxUid }) => owners.includes(sandboxUid));
   }
 
-  async #read(namespace: string, podName: string, leftovers: readonly OrphanedSlot[], signal: AbortSignal): Promise<void> {
+  async #read(namespace: string, podName: string, slots: readonly OrphanedSlot[], signal: AbortSignal): Promise<void> {
     const { client, index } = this.#options;
     let pod: Pod | undefined;
     try {
@@ -85,6 +85,6 @@ export class OrphanedPods {
       if (!isNotFound(error)) throw error;
     }
     const owners = ownerOf(pod);
-    for (const leftover of leftovers) if (!owners.includes(leftover.sandboxUid)) index.removeOrphaned(leftover);
+    for (const slot of slots) if (!owners.includes(slot.sandboxUid)) index.removeOrphaned(slot);
   }
 }

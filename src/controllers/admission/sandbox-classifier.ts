@@ -1,7 +1,8 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
 import type { Store } from '@conversation-operator/kube/store';
-import { classify, type Slot } from '../../quota/slot.ts';
+import { classify } from '../../quota/classify.ts';
+import type { Slot } from '../../quota/slot.ts';
 import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';

@@ -103,13 +103,13 @@ export class RetentionReconciler {
       if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name) this.observeConversation(conversation);
   }
 
-  conversationGone(conversation: CachedConversation): void {
+  forgetConversation(conversation: CachedConversation): void {
     this.#due.forget(conversation.metadata.uid);
     this.#observeSandboxOf(conversation);
   }
 
   /** Another rule may hold for the conversations that were in the sandbox. */
-  sandboxGone(sandbox: Sandbox): void {
+  forgetSandbox(sandbox: Sandbox): void {
     this.#due.forget(sandbox.metadata.uid);
     this.#observeUsers(sandbox);
   }

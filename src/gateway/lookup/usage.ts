@@ -1,5 +1,5 @@
 import { LimitGroup } from '../../quota/limit-group.ts';
-import { classify, usesSlot } from '../../quota/slot.ts';
+import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations as conversationKind, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';

@@ -162,8 +162,8 @@ export const retentionMutants = {
     seed: 2,
   },
   'the change of a template is not seen': {
-    file: 'src/controllers/operator.ts',
-    from: 'updated: (changed, old) => expiry.observeTemplate(changed, old),',
+    file: 'src/controllers/retention-controller.ts',
+    from: 'updated: (template, old) => reconciler.observeTemplate(template, old),',
     to: '',
     rule: announcedInTime,
     faults: 'none',

@@ -1,4 +1,4 @@
-import { decidedSandbox } from '../../../src/controllers/admission/decided-status.ts';
+import { decidedSandbox } from '../../../src/controllers/admission/decided-sandbox.ts';
 import type { Decision } from '../../../src/quota/decision.ts';
 import { eventsOf } from '../../../src/controllers/admission/events.ts';
 import { SandboxCondition, resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
@@ -159,7 +159,7 @@ describe('what people read', () => {
     const { status } = decidedSandbox(step, 'rule' in step ? step.rule : ruleOf(), noon);
     const message = findCondition(status?.conditions, SandboxCondition.admitted)?.message ?? '';
     expect(message).toBe(condition);
-    expect(eventsOf(step, message).map((notice) => `${notice.slot.uid} ${notice.reason}: ${notice.message}`)).toEqual(events);
+    expect(eventsOf(step, message).map((notice) => `${notice.about.uid} ${notice.reason}: ${notice.message}`)).toEqual(events);
   });
 });
 

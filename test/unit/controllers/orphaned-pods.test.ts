@@ -67,12 +67,12 @@ describe('pods that outlive their sandboxes', () => {
     expect(reads).toEqual([]);
     // A cache that is wrong changes nothing.
     scene.stores.pods.delete('default', 'old');
-    scene.admission.podGone(pod);
+    scene.admission.podDeleted(pod);
     await scene.clock.advance(0);
     expect(reads).toEqual(['old']);
     expect(await isAdmitted('new')).toBe(false);
     await scene.client.delete(pods, 'default', 'old', { gracePeriodSeconds: 0 });
-    scene.admission.podGone(pod);
+    scene.admission.podDeleted(pod);
     await scene.clock.advance(500);
     expect(await isAdmitted('new')).toBe(true);
     await scene.clock.advance(3_600_000);

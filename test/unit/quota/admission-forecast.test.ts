@@ -8,7 +8,7 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec> | undefined;
 
-const domainOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): AdmissionQueue => {
+const queueOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): AdmissionQueue => {
   const quotas: ConversationQuota[] = [];
   if (owner !== undefined) quotas.push(aQuota('owner', owner));
   if (namespace !== undefined) quotas.push(aQuota('namespace', { ...namespace, scope: 'Namespace' }));
@@ -17,12 +17,12 @@ const domainOf = (slots: readonly Slot[], owner: Wish, namespace: Wish): Admissi
   for (const slot of slots) queue.put(slot);
   return queue;
 };
-const outlookOf = (queue: AdmissionQueue, owner: string): AdmissionForecast => {
+const forecastOf = (queue: AdmissionQueue, owner: string): AdmissionForecast => {
   const group = queue.group(owner);
   if (group === undefined) throw new Error(`nothing is known of ${owner}`);
   return queue.forecast(group);
 };
-const said = (outlook: AdmissionForecast): string => (outlook.outcome === 'pauses' ? `pauses ${outlook.victim.uid}` : outlook.outcome);
+const said = (forecast: AdmissionForecast): string => (forecast.outcome === 'pauses' ? `pauses ${forecast.victim.uid}` : forecast.outcome);
 const aRun = (uid: string, activeSince: number, more: Partial<Slot> = {}) => aSlot(uid, 'running', { activeSince, ...more });
 
 describe('one more start of alice', () => {
@@ -54,7 +54,7 @@ describe('one more start of alice', () => {
     ['pauses an own one where both are full', [aRun('a', 2), aRun('z', 1, { owner: 'bob' })], { limit: 1 }, { limit: 2 }, 'pauses a'],
   ];
   it.each(cases)('%s', (_sentence, slots, owner, namespace, expected) => {
-    expect(said(outlookOf(domainOf(slots, owner, namespace), 'alice'))).toBe(expected);
+    expect(said(forecastOf(queueOf(slots, owner, namespace), 'alice'))).toBe(expected);
   });
 });
 
@@ -99,21 +99,21 @@ it('says who is paused because of it, and what becomes of it itself', () => {
       // An owner of whom something is known, and which takes no part.
       slots.push(aSlot('rest', 'suspended'));
       const now = 10_000;
-      const before = domainOf(slots, owner, namespace);
+      const before = queueOf(slots, owner, namespace);
       settled(before, now);
       const there = [...before.slots()];
-      const without = settled(domainOf(there, owner, namespace), now);
-      const outlook = outlookOf(before, 'alice');
+      const without = settled(queueOf(there, owner, namespace), now);
+      const forecast = forecastOf(before, 'alice');
       const newcomer = aSlot('new', 'waiting', { requestedAt: 5_000, explained: false });
-      const withIt = settled(domainOf([...there, newcomer], owner, namespace), now);
+      const withIt = settled(queueOf([...there, newcomer], owner, namespace), now);
       const paused = [...withIt].filter(([uid, kind]) => kind === 'evict' && without.get(uid) !== 'evict').map(([uid]) => uid);
       // What the victim's own limit had kept out may have more paused, once that one is; and a bare resume that has lost the place of
       // one owner's sandbox to it may have an idle one of another limit paused.
       const displaces = namespace !== undefined && owner !== undefined && there.some(({ state, bare }) => state === 'waiting' && bare);
-      if (!displaces) expect(paused.slice(0, 1)).toEqual(outlook.outcome === 'pauses' ? [outlook.victim.uid] : []);
+      if (!displaces) expect(paused.slice(0, 1)).toEqual(forecast.outcome === 'pauses' ? [forecast.victim.uid] : []);
       if (namespace === undefined) expect(paused.length).toBeLessThan(2);
       const becomes = { admitted: 'admit', rejected: 'reject', pauses: 'wait', follows: 'wait', waits: 'wait' } as const;
-      expect(withIt.get('new')).toBe(becomes[outlook.outcome]);
+      expect(withIt.get('new')).toBe(becomes[forecast.outcome]);
     }),
     { numRuns: 2000 },
   );

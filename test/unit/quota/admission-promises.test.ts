@@ -21,7 +21,7 @@ class World {
   now = 1_000;
   rules: { owner: Wish; namespace: Wish } = { owner: undefined, namespace: undefined };
   pauses = 0;
-  readonly comebacks: number[] = [];
+  readonly resumes: number[] = [];
 
   setQuotas(owner: Wish, namespace: Wish): void {
     this.rules = { owner, namespace };
@@ -86,8 +86,8 @@ class World {
   cameBack(slot: Slot): void {
     expect(this.of(slot.owner).filter(waits)).toEqual([]);
     expect(slot.resumesAt).toBeLessThanOrEqual(this.now);
-    this.comebacks.push(this.now);
-    const first = this.comebacks.at(-burst - 1);
+    this.resumes.push(this.now);
+    const first = this.resumes.at(-burst - 1);
     if (first !== undefined) expect(this.now - first).toBeGreaterThanOrEqual(intervalMs);
   }
 
@@ -140,7 +140,7 @@ class World {
         });
       if (slot.state !== 'freeing') continue;
       const comesBack = !slot.automatic || slot.unfinished;
-      const more = { taken: false, comebackAt: slot.automatic ? this.now + 5_000 : 0, automatic: false };
+      const more = { taken: false, resumesAt: slot.automatic ? this.now + 5_000 : 0, automatic: false };
       this.queue.put({ ...slot, ...more, state: slot.releasable ? 'none' : comesBack ? 'resumable' : 'suspended' });
     }
   }

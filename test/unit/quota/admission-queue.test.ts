@@ -5,7 +5,7 @@ import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { aQuota, aSlot } from '../../support/builders.ts';
 
-const domainOf = (slots: readonly Slot[], ...quotas: readonly Partial<ConversationQuotaSpec>[]): AdmissionQueue => {
+const queueOf = (slots: readonly Slot[], ...quotas: readonly Partial<ConversationQuotaSpec>[]): AdmissionQueue => {
   const queue = new AdmissionQueue();
   queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
   for (const slot of slots) queue.put(slot);
@@ -148,7 +148,7 @@ describe('the next step', () => {
     ['pauses what has expired', [aSlot('a', 'running', { expiry: { at: 99_000, reason: 'Idle', limit: '1m' } })], [], 'expire a'],
   ];
   it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
-    expect(said(domainOf(slots, ...quotas).next(100_000))).toBe(expected);
+    expect(said(queueOf(slots, ...quotas).next(100_000))).toBe(expected);
   });
 });
 

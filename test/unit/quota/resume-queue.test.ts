@@ -7,7 +7,7 @@ import { aQuota, aSlot } from '../../support/builders.ts';
 
 type Wish = Partial<ConversationQuotaSpec>;
 
-const domainOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): AdmissionQueue => {
+const queueOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): AdmissionQueue => {
   const queue = new AdmissionQueue();
   queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
   for (const slot of slots) queue.put(slot);
@@ -81,18 +81,18 @@ describe('for a resume without anything to do the quota', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
-    expect(said(domainOf(slots, ...quotas).next(100_000))).toBe(expected);
+    expect(said(queueOf(slots, ...quotas).next(100_000))).toBe(expected);
   });
 
   it('pauses at once who works when a message comes', () => {
-    const queue = domainOf([works('a'), looks('b')], {});
+    const queue = queueOf([works('a'), looks('b')], {});
     expect(said(queue.next(100_000))).toBe('nothing');
     queue.put(asks('b'));
     expect(said(queue.next(100_000))).toBe('evict a');
   });
 
   it('pauses at once who becomes idle', () => {
-    const queue = domainOf([works('a'), looks('b')], {});
+    const queue = queueOf([works('a'), looks('b')], {});
     expect(said(queue.next(100_000))).toBe('nothing');
     queue.put(idles('a'));
     expect(said(queue.next(100_000))).toBe('evict a');
@@ -120,7 +120,7 @@ describe('of those that run, a newcomer has paused', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, slots, quota, expected) => {
-    expect(said(domainOf(slots, quota).next(100_000))).toBe(expected);
+    expect(said(queueOf(slots, quota).next(100_000))).toBe(expected);
   });
 });
 
@@ -139,14 +139,14 @@ describe('what comes back by itself', () => {
     Array.from({ length: 40 }, (_, index) => comesBack(`${owner}-${String(index).padStart(2, '0')}`, { owner }));
 
   it('waits for the end of its delay', () => {
-    const queue = domainOf([comesBack('a', { resumesAt: 5_000 })], {});
+    const queue = queueOf([comesBack('a', { resumesAt: 5_000 })], {});
     expect(said(queue.next(4_999))).toBe('nothing');
     expect(queue.wakeAt).toBe(5_000);
     expect(said(queue.next(5_000))).toBe('admit a');
   });
 
   it('comes back ten at once when a limit is raised, then one in a second', () => {
-    const queue = domainOf(herd(), { limit: 0 });
+    const queue = queueOf(herd(), { limit: 0 });
     expect(drain(queue, 1_000_000)).toEqual([]);
     queue.setRules(quotaRules([aQuota('quota-0', { limit: 100 })]));
     expect(drain(queue, 1_000_000)).toHaveLength(10);
@@ -157,19 +157,19 @@ describe('what comes back by itself', () => {
   });
 
   it('slows no newcomer down', () => {
-    const queue = domainOf([...herd(), ...herd().map(({ uid }) => asks(`new-${uid}`))], {});
+    const queue = queueOf([...herd(), ...herd().map(({ uid }) => asks(`new-${uid}`))], {});
     queue.setRules(quotaRules([]));
     expect(drain(queue, 1_000_000)).toHaveLength(50);
   });
 
   it('comes back of each owner in turn', () => {
-    const queue = domainOf([...herd('alice'), ...herd('bob')], { limit: 100 });
+    const queue = queueOf([...herd('alice'), ...herd('bob')], { limit: 100 });
     const owners = drain(queue, 1_000_000).map((uid) => uid.split('-')[0]);
     expect(owners.filter((owner) => owner === 'bob')).toHaveLength(5);
   });
 
   it('comes back with unfinished work first, whosever turn it is', () => {
-    const queue = domainOf(
+    const queue = queueOf(
       [comesBack('a'), comesBack('b', { owner: 'bob', unfinished: true }), comesBack('c', { owner: 'bob', unfinished: true })],
       {
         limit: 9,
@@ -179,7 +179,7 @@ describe('what comes back by itself', () => {
   });
 
   it('stays where it is for a minute after a quota has vanished', () => {
-    const queue = domainOf(herd(), { limit: 1 });
+    const queue = queueOf(herd(), { limit: 1 });
     queue.quotaDeleted(1_000_000);
     queue.setRules(quotaRules([]));
     expect(drain(queue, 1_059_999)).toEqual([]);

@@ -1,4 +1,5 @@
-import { classify, type Slot } from '../../../src/quota/slot.ts';
+import { classify } from '../../../src/quota/classify.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';

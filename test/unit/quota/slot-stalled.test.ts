@@ -1,5 +1,6 @@
 import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
-import { classify, type Slot } from '../../../src/quota/slot.ts';
+import { classify } from '../../../src/quota/classify.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
@@ -90,11 +91,10 @@ describe('a sandbox whose agent can not be used', () => {
       name: 'older',
       status: { replicas: 1, activeSinceTime: later(-day), lastContainerID: 'c', conditions: [admitted, condition('Ready', 'True')] },
     });
-    for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })])
-      queue.put(classify({ sandbox, conversations: [], now: noonMs }));
-    const ripeAt = noonMs + minute + 30 * second;
+    for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })]) queue.put(classify({ sandbox, conversations: [], now: noonMs }));
+    const evictableAt = noonMs + minute + 30 * second;
     expect(queue.next(noonMs + minute)).toMatchObject({ kind: 'evict', slot: { name: 'older' } });
-    expect(queue.next(ripeAt)).toMatchObject({ kind: 'evict', slot: { name: 'silent' } });
+    expect(queue.next(evictableAt)).toMatchObject({ kind: 'evict', slot: { name: 'silent' } });
   });
 
   it('is paused for its idleness after 30 min of silence, and not kept for ever', () => {

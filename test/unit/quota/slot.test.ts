@@ -1,4 +1,5 @@
-import { classify, type Slot } from '../../../src/quota/slot.ts';
+import { classify } from '../../../src/quota/classify.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import { resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';

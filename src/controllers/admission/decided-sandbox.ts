@@ -15,10 +15,11 @@ import type { Decision } from '../../quota/decision.ts';
 import type { Assumed } from './slot-index.ts';
 import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';
 import type { Expiry } from '../../quota/slot-timing.ts';
-import { waitingReasonOf, type Slot } from '../../quota/slot.ts';
+import { waitingReasonOf } from '../../quota/classify.ts';
+import type { Slot } from '../../quota/slot.ts';
 
 /** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
-export function nameOf({ metadata }: Sandbox): string {
+export function subjectOf({ metadata }: Sandbox): string {
   const conversation = metadata.ownerReferences?.find(({ kind }) => kind === conversationKind.kind);
   return conversation === undefined ? `sandbox ${metadata.name}` : `conversation ${conversation.name}`;
 }
@@ -26,15 +27,15 @@ export function nameOf({ metadata }: Sandbox): string {
 const scopeOf = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'per owner' : 'in this namespace');
 
 /** What is said to the owner of the victim: never a name of somebody else's. */
-function evictionMessage(slot: Slot, rule: QuotaRule, beneficiary: Slot | undefined): string {
-  if (beneficiary === undefined) {
+function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
+  if (preemptor === undefined) {
     const comesBack = rule.autoResume === 'All' && (!slot.automatic || slot.unfinished);
     const comeback = comesBack ? '; it comes back when there is room' : '';
     return `Paused because more than ${rule.limit} ${scopeOf(rule)} were active${comeback}.`;
   }
-  if (beneficiary.owner !== slot.owner) return `Paused to make room for a conversation of another owner; limit ${rule.limit}.`;
+  if (preemptor.owner !== slot.owner) return `Paused to make room for a conversation of another owner; limit ${rule.limit}.`;
   const same = rule.scope === 'Owner' ? 'of the same owner' : 'in the same namespace';
-  return `Paused to make room for ${nameOf(beneficiary.sandbox)} ${same}; limit ${rule.limit}.`;
+  return `Paused to make room for ${subjectOf(preemptor.sandbox)} ${same}; limit ${rule.limit}.`;
 }
 
 function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slot): string {
@@ -65,9 +66,9 @@ interface AdmittedStatus {
   readonly failed?: boolean;
 }
 
-function admittedStatusOf(step: Decision, rule: QuotaRule | undefined): AdmittedStatus {
-  const { slot } = step;
-  switch (step.kind) {
+function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): AdmittedStatus {
+  const { slot } = decision;
+  switch (decision.kind) {
     case 'release':
       return {
         admitted: false,
@@ -78,15 +79,20 @@ function admittedStatusOf(step: Decision, rule: QuotaRule | undefined): Admitted
       };
     case 'admit': {
       const slots = rule === undefined ? 'No quota limits it.' : `One of ${rule.limit} that may be active ${scopeOf(rule)}.`;
-      return { admitted: true, reason: SandboxReason.admitted, message: step.resumed ? `There is room again. ${slots}` : slots };
+      return { admitted: true, reason: SandboxReason.admitted, message: decision.resumed ? `There is room again. ${slots}` : slots };
     }
     case 'evict':
-      return { admitted: false, reason: SandboxReason.quota, message: evictionMessage(slot, step.rule, step.preemptor), paused: true };
+      return {
+        admitted: false,
+        reason: SandboxReason.quota,
+        message: evictionMessage(slot, decision.rule, decision.preemptor),
+        paused: true,
+      };
     case 'expire':
       return {
         admitted: false,
-        reason: step.reason,
-        message: expiryMessage(step.reason, slot),
+        reason: decision.reason,
+        message: expiryMessage(decision.reason, slot),
         paused: true,
       };
     case 'reject': {
@@ -95,7 +101,7 @@ function admittedStatusOf(step: Decision, rule: QuotaRule | undefined): Admitted
       return {
         admitted: false,
         reason: before !== undefined && isPausingReason(before) ? before : SandboxReason.quotaExceeded,
-        message: `The limit of ${step.rule.limit} ${scopeOf(step.rule)} is reached (${step.current} active).`,
+        message: `The limit of ${decision.rule.limit} ${scopeOf(decision.rule)} is reached (${decision.current} active).`,
         paused: true,
       };
     }
@@ -103,28 +109,28 @@ function admittedStatusOf(step: Decision, rule: QuotaRule | undefined): Admitted
       return {
         admitted: false,
         reason: CapExceeded.maxSandboxes,
-        message: capExceededMessage('maxSandboxes', step.cap, step.current),
+        message: capExceededMessage('maxSandboxes', decision.cap, decision.current),
         failed: true,
       };
     case 'wait':
       return {
         admitted: false,
         reason: waitingReasonOf(slot),
-        message: waitMessage(slot, step.rule),
+        message: waitMessage(slot, decision.rule),
         waitingSince: new Date(slot.requestedAt).toISOString(),
       };
   }
 }
 
 /** What is kept of earlier automatic resumes: nothing once a person has asked for the sandbox, or paused it. */
-function automaticResumesAfter(step: Decision, now: string): AutomaticResumes | undefined {
-  const before = step.slot.sandbox.status?.automaticResumes;
-  switch (step.kind) {
+function automaticResumesAfter(decision: Decision, now: string): AutomaticResumes | undefined {
+  const before = decision.slot.sandbox.status?.automaticResumes;
+  switch (decision.kind) {
     case 'admit':
-      return step.resumed ? resumedAgain(before, now) : undefined;
+      return decision.resumed ? resumedAgain(before, now) : undefined;
     case 'evict':
     case 'expire':
-      return step.slot.automatic ? before : undefined;
+      return decision.slot.automatic ? before : undefined;
     case 'release':
     case 'reject':
     case 'fail':
@@ -134,12 +140,12 @@ function automaticResumesAfter(step: Decision, now: string): AutomaticResumes | 
   }
 }
 
-/** The sandbox as a step leaves it. */
-export function decidedSandbox(step: Decision, rule: QuotaRule | undefined, now: string): Sandbox {
-  const { sandbox } = step.slot;
-  const { admitted, reason, message, waitingSince, paused = false, failed = false } = admittedStatusOf(step, rule);
+/** The sandbox as a decision leaves it. */
+export function decidedSandbox(decision: Decision, rule: QuotaRule | undefined, now: string): Sandbox {
+  const { sandbox } = decision.slot;
+  const { admitted, reason, message, waitingSince, paused = false, failed = false } = admittedStatusOf(decision, rule);
   const { waitingSinceTime: _since, automaticResumes: _resumes, observedResumeRequest, ...old } = sandbox.status ?? {};
-  const automaticResumes = automaticResumesAfter(step, now);
+  const automaticResumes = automaticResumesAfter(decision, now);
   const seen = paused ? resumeRequestOf(sandbox) : observedResumeRequest;
   const conditionOf = (type: string, isTrue: boolean) => ({
     ...{ type, reason, message, observedGeneration: sandbox.metadata.generation },
