@@ -11,8 +11,8 @@ import type { StartStatus, StartStep } from '../../resources/conversation.ts';
 import { isNewerVersion } from '@conversation-operator/kube/object';
 import { SandboxReason, hasRun, viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { refusalOf, type Refusal } from '../sandbox/refusal.ts';
-import { troubleIn } from '../sandbox/trouble.ts';
+import { createErrorOf, type CreateError } from '../sandbox/create-error.ts';
+import { failureIn } from '../sandbox/failure.ts';
 import type { AgentConfigurations } from './agent-configuration.ts';
 import type { CloneAccess, Preparation, StartPipeline } from './pipeline.ts';
 import { cloneUrlOf, providerOf, type GitHosts } from './repository.ts';
@@ -175,8 +175,8 @@ export class StartSteps {
   }
 
   /** Why the cluster takes no sandbox; throws what says nothing about that. */
-  #refusal({ stored }: Scope, error: unknown): Refusal {
-    const refusal = refusalOf(error, 'sandbox');
+  #refusal({ stored }: Scope, error: unknown): CreateError {
+    const refusal = createErrorOf(error, 'sandbox');
     if (refusal === undefined) throw error;
     this.#options.logger.info('creation was refused', { conversation: stored.metadata.name, what: 'sandbox', code: refusal.code, error });
     return refusal;
@@ -215,12 +215,12 @@ export class StartSteps {
         if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
         if (isAwaitingAgent(scope.sandbox, view)) {
           // That has no end of its own, while its container runs.
-          scope.status = withTrouble(scope.status, troubleIn(view));
+          scope.status = withTrouble(scope.status, failureIn(view));
           this.#deadlines.check(scope);
           return undefined;
         }
         // The step's time runs only while there is a sandbox to take it in.
-        scope.status = withTrouble(withDeadline(scope.status, undefined), troubleIn(view));
+        scope.status = withTrouble(withDeadline(scope.status, undefined), failureIn(view));
         return undefined;
     }
   }

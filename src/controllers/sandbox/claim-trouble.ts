@@ -2,10 +2,10 @@ import type { CachedPod } from '../../resources/cached-pod.ts';
 import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { Patience, TroubleCode, type Trouble } from './trouble.ts';
+import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 
 /** What a claim of the sandbox's name is to the sandbox. */
-export type ClaimTitle =
+export type ClaimOwnership =
   /** Made for it; or retained from a sandbox of the same name and owner, whose files it goes on with. */
   | 'own'
   /** Of an earlier sandbox of the name, and about to go with it; or being deleted. */
@@ -13,7 +13,7 @@ export type ClaimTitle =
   /** Somebody else's: never taken, however long the sandbox waits. */
   | 'foreign';
 
-export function titleTo(claim: CachedClaim, sandbox: Sandbox): ClaimTitle {
+export function ownershipOf(claim: CachedClaim, sandbox: Sandbox): ClaimOwnership {
   const { deletionTimestamp, ownerReferences = [], annotations } = claim.metadata;
   if (deletionTimestamp !== undefined) return 'going';
   if (isOwnedBy(claim, sandbox)) return 'own';
@@ -21,21 +21,21 @@ export function titleTo(claim: CachedClaim, sandbox: Sandbox): ClaimTitle {
   return ownerReferences.length === 0 && annotations?.[ownerAnnotation] === sandbox.spec.owner ? 'own' : 'foreign';
 }
 
-export const volumeNameTaken = (name: string): Trouble => ({
-  code: TroubleCode.volumeNameTaken,
+export const volumeNameTaken = (name: string): Failure => ({
+  code: FailureCode.volumeNameTaken,
   message: `There is a volume claim ${name} already, which is not this sandbox's to take.`,
-  patience: Patience.untilDeadline,
+  policy: FailurePolicy.transient,
 });
 
 /** A claim is bound in seconds, or something is wrong: with a late binding class the scheduler says nothing for ten minutes. */
 export const bindingMs = 20_000;
 
 /** What is wrong with the claim of a sandbox whose pod does not run. */
-export function claimTrouble(claim: CachedClaim, pod: CachedPod, now: number): Trouble | undefined {
+export function claimFailure(claim: CachedClaim, pod: CachedPod, now: number): Failure | undefined {
   const { phase } = claim.status ?? {};
   if (phase === 'Lost') {
     const message = 'Its volume does not exist any more.';
-    return { code: TroubleCode.volumeLost, message, patience: Patience.lasting };
+    return { code: FailureCode.volumeLost, message, policy: FailurePolicy.needsRepair };
   }
   const { conditions, containerStatuses, phase: podPhase = 'Pending' } = pod.status ?? {};
   const scheduled = conditions?.some(({ type, status }) => type === 'PodScheduled' && status === 'True') === true;
@@ -45,11 +45,11 @@ export function claimTrouble(claim: CachedClaim, pod: CachedPod, now: number): T
 }
 
 /** Says what may be missing: that a class does not exist is known only to those who may read classes. */
-export function volumeNotBound({ spec }: CachedClaim): Trouble {
+export function volumeNotBound({ spec }: CachedClaim): Failure {
   const { storageClassName } = spec ?? {};
   const why =
     storageClassName === undefined || storageClassName === ''
       ? 'the template names no storage class, and the cluster has no default one that provides it'
       : `the storage class ${storageClassName} does not exist, or does not provide it`;
-  return { code: TroubleCode.volumeNotBound, message: `Its volume is not bound yet: ${why}.`, patience: Patience.untilDeadline };
+  return { code: FailureCode.volumeNotBound, message: `Its volume is not bound yet: ${why}.`, policy: FailurePolicy.transient };
 }

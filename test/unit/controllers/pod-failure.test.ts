@@ -1,5 +1,5 @@
-import { podTrouble } from '../../../src/controllers/sandbox/pod-trouble.ts';
-import type { Patience, TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
+import { podFailure } from '../../../src/controllers/sandbox/pod-failure.ts';
+import type { FailurePolicy, FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 import { aContainer, aPod, aSandbox } from '../../support/builders.ts';
 
 const sandbox = aSandbox();
@@ -21,7 +21,7 @@ const unscheduled = (message: string, reason = 'Unschedulable'): Status => ({
   conditions: [{ type: 'PodScheduled', status: 'False', reason, message }],
 });
 
-const troubles: [string, Status, TroubleCode, Patience, string?][] = [
+const failures: [string, Status, FailureCode, FailurePolicy, string?][] = [
   [
     'an image that the registry does not have',
     waiting(
@@ -29,7 +29,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'Back-off pulling image "agent:1": ErrImagePull: failed to pull and unpack image "docker.io/library/agent:1": failed to resolve reference "docker.io/library/agent:1": docker.io/library/agent:1: not found',
     ),
     'ImagePullFailed',
-    'unless-run',
+    'environment',
     'The image agent:1 can',
   ],
   [
@@ -39,15 +39,15 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'Back-off pulling image "agent:1": ErrImagePull: pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed',
     ),
     'ImagePullFailed',
-    'unless-run',
+    'environment',
   ],
   [
     'a kubelet before 1.32, which does not say why',
     waiting('ImagePullBackOff', 'Back-off pulling image "agent:1"'),
     'ImagePullFailed',
-    'unless-run',
+    'environment',
   ],
-  ['a pull that has failed once', waiting('ErrImagePull', 'rpc error: code = NotFound desc = …'), 'ImagePullFailed', 'until-deadline'],
+  ['a pull that has failed once', waiting('ErrImagePull', 'rpc error: code = NotFound desc = …'), 'ImagePullFailed', 'transient'],
   [
     'a registry that limits its rate',
     waiting(
@@ -55,7 +55,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'Back-off pulling image "agent:1": ErrImagePull: failed to copy: httpReadSeeker: failed open: unexpected status code https://registry-1.docker.io/v2/library/agent/manifests/sha256:1: 429 Too Many Requests - Server message: toomanyrequests: You have reached your unauthenticated pull rate limit.',
     ),
     'ImagePullFailed',
-    'until-deadline',
+    'transient',
   ],
   [
     'a registry that can not be reached',
@@ -64,7 +64,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'Back-off pulling image "agent:1": ErrImagePull: failed to pull and unpack image "r.example.com/agent:1": failed to do request: Head "https://r.example.com/v2/agent/manifests/1": dial tcp 192.0.2.7:443: i/o timeout',
     ),
     'ImagePullFailed',
-    'until-deadline',
+    'transient',
   ],
   [
     'a name server that does not know the registry at the moment',
@@ -73,50 +73,50 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'Back-off pulling image "r/agent:1": ErrImagePull: dial tcp: lookup r.example.com on 10.96.0.10:53: server misbehaving',
     ),
     'ImagePullFailed',
-    'until-deadline',
+    'transient',
   ],
   [
     'a registry that is down',
     waiting('RegistryUnavailable', 'image pull failed for agent:1 because the registry is unavailable'),
     'ImagePullFailed',
-    'until-deadline',
+    'transient',
   ],
   [
     'a name that is none',
     waiting('InvalidImageName', 'Failed to apply default image tag "Agent:1": couldn\'t parse image name "Agent:1"'),
     'ImagePullFailed',
-    'of-files',
+    'template',
   ],
   [
     'an image that is to be there, and is not',
     waiting('ErrImageNeverPull', 'Container image "agent:1" is not present with pull policy of Never'),
     'ImagePullFailed',
-    'unless-run',
+    'environment',
   ],
   [
     'an image without the signature it needs',
     waiting('SignatureValidationFailed', 'image pull failed for agent:1 because the signature validation failed'),
     'ImagePullFailed',
-    'unless-run',
+    'environment',
   ],
   [
     'a Secret that does not exist',
     waiting('CreateContainerConfigError', 'secret "llm" not found'),
     'ContainerConfigError',
-    'unless-run',
+    'environment',
     'Secret, ConfigMap or key',
   ],
   [
     'a key that its ConfigMap lacks',
     waiting('CreateContainerConfigError', "couldn't find key url in ConfigMap default/llm"),
     'ContainerConfigError',
-    'unless-run',
+    'environment',
   ],
   [
     'a kubelet whose cache was behind',
     waiting('CreateContainerConfigError', 'failed to sync secret cache: timed out waiting for the condition'),
     'ContainerConfigError',
-    'until-deadline',
+    'transient',
   ],
   [
     'an image that runs as root',
@@ -125,7 +125,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'container has runAsNonRoot and image will run as root (pod: "sbx-1_default(0a1b)", container: agent)',
     ),
     'ContainerConfigError',
-    'of-files',
+    'template',
     'not root',
   ],
   [
@@ -135,21 +135,21 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       'container has runAsNonRoot and image has non-numeric user (node), cannot verify user is non-root (pod: "sbx-1_default(0a1b)", container: agent)',
     ),
     'ContainerConfigError',
-    'of-files',
+    'template',
     'by number',
   ],
   [
     'a mount whose path leaves its volume',
     waiting('CreateContainerConfigError', 'failed to prepare subPath for volumeMount "workspace" of container "agent"'),
     'ContainerConfigError',
-    'of-files',
+    'template',
     'subPath',
   ],
   [
     'a runtime that fails once',
     waiting('CreateContainerError', 'failed to reserve container name "agent_sbx-1_default_0": name is reserved for "3f"'),
     'ContainerStartFailed',
-    'until-deadline',
+    'transient',
   ],
   [
     'a command that the image does not have',
@@ -159,29 +159,35 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       message: 'failed to create containerd task: runc create failed: exec: "agent-server": executable file not found in $PATH: unknown',
     }),
     'ContainerStartFailed',
-    'of-files',
+    'template',
   ],
-  ['a first crash', crashing(1, { exitCode: 1, reason: 'Error' }), 'CrashLoop', 'until-deadline', 'exit code 1'],
-  ['a crash loop', crashing(3, { exitCode: 2, reason: 'Error' }), 'CrashLoop', 'none', 'exit code 2'],
-  ['an agent that ends well, over and over', crashing(3, { exitCode: 0, reason: 'Completed' }), 'CrashLoop', 'none'],
+  ['a first crash', crashing(1, { exitCode: 1, reason: 'Error' }), 'CrashLoop', 'transient', 'exit code 1'],
+  ['a crash loop', crashing(3, { exitCode: 2, reason: 'Error' }), 'CrashLoop', 'permanent', 'exit code 2'],
+  ['an agent that ends well, over and over', crashing(3, { exitCode: 0, reason: 'Completed' }), 'CrashLoop', 'permanent'],
   [
     'the third crash of a pod that lives for weeks',
     crashing(3, { reason: 'Error', startedAt: '2026-03-01T09:00:00Z', finishedAt: '2026-03-01T11:59:00Z' }),
     'CrashLoop',
-    'until-deadline',
+    'transient',
   ],
   [
     'a third crash after a short run',
     crashing(3, { reason: 'Error', startedAt: '2026-03-01T11:58:00Z', finishedAt: '2026-03-01T11:59:00Z' }),
     'CrashLoop',
-    'none',
+    'permanent',
   ],
-  ['a container without enough memory', crashing(3, { exitCode: 137, reason: 'OOMKilled' }), 'OutOfMemory', 'none', 'ran out of memory'],
+  [
+    'a container without enough memory',
+    crashing(3, { exitCode: 137, reason: 'OOMKilled' }),
+    'OutOfMemory',
+    'permanent',
+    'ran out of memory',
+  ],
   [
     'a run that was killed for its memory, before it is begun anew',
     pending({ restartCount: 1, state: { terminated: { exitCode: 137, reason: 'OOMKilled' } } }),
     'OutOfMemory',
-    'until-deadline',
+    'transient',
   ],
   [
     'an init container in a loop',
@@ -198,7 +204,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       containerStatuses: [aContainer({ state: { waiting: { reason: 'PodInitializing' } } })],
     },
     'CrashLoop',
-    'none',
+    'permanent',
     'container prepare',
   ],
   [
@@ -207,7 +213,7 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       '0/3 nodes are available: 1 node(s) had untolerated taint {node-role.kubernetes.io/control-plane: }, 2 Insufficient memory. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.',
     ),
     'Unschedulable',
-    'until-deadline',
+    'transient',
   ],
   [
     'nodes that are all cordoned',
@@ -215,38 +221,38 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       '0/1 nodes are available: 1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.',
     ),
     'Unschedulable',
-    'until-deadline',
+    'transient',
   ],
   [
     'a volume that only a node without room reaches',
     unscheduled('0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had volume node affinity conflict.'),
     'Unschedulable',
-    'until-deadline',
+    'transient',
     'reach its volume',
   ],
   [
     'a volume of a class that binds at once, and has not',
     unscheduled('0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found.'),
     'VolumeNotBound',
-    'until-deadline',
+    'transient',
   ],
   [
     "a volume that no node's provisioner has",
     unscheduled("0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind."),
     'VolumeNotBound',
-    'until-deadline',
+    'transient',
   ],
   [
     'a late binding that has taken too long',
     unscheduled('running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded', 'SchedulerError'),
     'VolumeNotBound',
-    'until-deadline',
+    'transient',
   ],
   [
     'a gate that nobody opens',
     unscheduled('Scheduling is blocked due to non-empty scheduling gates', 'SchedulingGated'),
     'Unschedulable',
-    'until-deadline',
+    'transient',
     'gate',
   ],
   [
@@ -260,23 +266,23 @@ const troubles: [string, Status, TroubleCode, Patience, string?][] = [
       containerStatuses: [aContainer({ ready: true, state: { running: {} } })],
     },
     'NodeLost',
-    'until-deadline',
+    'transient',
   ],
 ];
 
-it.each(troubles)('%s', (_sentence, status, code, patience, words = '') => {
-  const trouble = podTrouble(aPod(sandbox, status));
-  expect(trouble).toMatchObject({ code, patience });
-  expect(trouble?.message).toContain(words);
+it.each(failures)('%s', (_sentence, status, code, policy, words = '') => {
+  const failure = podFailure(aPod(sandbox, status));
+  expect(failure).toMatchObject({ code, policy });
+  expect(failure?.message).toContain(words);
 });
 
-it.each(troubles)('%s: nothing of what the cluster says is shown to clients', (_sentence, status) => {
-  const { message = '' } = podTrouble(aPod(sandbox, status)) ?? {};
+it.each(failures)('%s: nothing of what the cluster says is shown to clients', (_sentence, status) => {
+  const { message = '' } = podFailure(aPod(sandbox, status)) ?? {};
   expect(message).toMatch(/^[A-Z][^\n]*\.$/);
   expect(message).not.toMatch(/rpc error|\d+\.\d+\.\d+\.\d+|https?:|nodes are available|default\(|"|sha256/);
 });
 
-describe('no trouble is', () => {
+describe('no failure is', () => {
   const cases: [string, Status][] = [
     ['a pod that nobody has looked at', {}],
     ['a container that is being created', waiting('ContainerCreating', '')],
@@ -308,7 +314,7 @@ describe('no trouble is', () => {
     ],
   ];
   it.each(cases)('%s', (_sentence, status) => {
-    expect(podTrouble(aPod(sandbox, status))).toBeUndefined();
+    expect(podFailure(aPod(sandbox, status))).toBeUndefined();
   });
 
   it('a readiness gate of the template', () => {
@@ -318,7 +324,7 @@ describe('no trouble is', () => {
         { type: 'ContainersReady', status: 'True' },
       ],
     });
-    expect(podTrouble({ ...pod, spec: { containers: [], readinessGates: [{ conditionType: 'example.com/ready' }] } })).toBeUndefined();
+    expect(podFailure({ ...pod, spec: { containers: [], readinessGates: [{ conditionType: 'example.com/ready' }] } })).toBeUndefined();
   });
 });
 
@@ -326,5 +332,5 @@ it('a sidecar may not end, though it is an init container', () => {
   const status = aContainer({ name: 'proxy', restartCount: 3, state: { terminated: { exitCode: 0, reason: 'Completed' } } });
   const pod = aPod(sandbox, { phase: 'Pending', initContainerStatuses: [status] });
   const initContainers = [{ name: 'proxy', image: 'proxy:1', restartPolicy: 'Always' }];
-  expect(podTrouble({ ...pod, spec: { containers: [], initContainers } })).toMatchObject({ code: 'CrashLoop' });
+  expect(podFailure({ ...pod, spec: { containers: [], initContainers } })).toMatchObject({ code: 'CrashLoop' });
 });
