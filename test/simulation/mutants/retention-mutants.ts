@@ -94,7 +94,7 @@ export const retentionMutants = {
     seed: 24,
   },
   'a volume goes with the first of the conversations that use it': {
-    file: 'src/controllers/retention/reconcile.ts',
+    file: 'src/controllers/retention/subjects.ts',
     from: 'ownerReferences.every(({ uid }) => uid === metadata.uid);',
     to: 'ownerReferences.some(({ uid }) => uid === metadata.uid);',
     rule: used,
