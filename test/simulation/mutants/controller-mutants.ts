@@ -20,8 +20,8 @@ export const controllerMutants = {
     file: 'src/controllers/sandbox-controller.ts',
     from: 'watch(caches.pods, sandboxOf),',
     to: '',
-    rule: 'a pod is made in time',
-    seed: 4,
+    rule: 'a slot is given back in time',
+    seed: 1,
   },
   'the operator ignores changes of templates': {
     file: 'src/controllers/template-controller.ts',
@@ -34,8 +34,8 @@ export const controllerMutants = {
     file: 'src/controllers/sandbox-controller.ts',
     from: 'watch(caches.sandboxes, (sandbox) => [requestOf(sandbox)]),',
     to: '',
-    rule: 'a pause ends in time',
-    seed: 5,
+    rule: 'everything settles',
+    seed: 1,
   },
   'the conversation controller ignores changes of sandboxes': {
     file: 'src/controllers/conversation-controllers.ts',
