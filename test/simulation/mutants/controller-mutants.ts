@@ -20,7 +20,7 @@ export const controllerMutants = {
     file: 'src/controllers/sandbox-controller.ts',
     from: 'watch(caches.pods, sandboxOf),',
     to: '',
-    rule: 'a slot is given back in time',
+    rule: 'everything settles',
     seed: 1,
   },
   'the operator ignores changes of templates': {
