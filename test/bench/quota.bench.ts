@@ -1,3 +1,4 @@
+import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { QuotaStatusReconciler } from '../../src/controllers/admission/quota-status.ts';
 import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
@@ -154,20 +155,21 @@ const transport: Pick<Transport, 'call' | 'stream'> = {
 };
 const client = new HttpKubeClient({ transport });
 
-const newAdmission = (): AdmissionReconciler =>
-  new AdmissionReconciler({
-    ...{ client, stores, namespace, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
+const options = { client, stores, namespace, clock: systemClock, logger: silentLogger, metrics: createMetrics() };
+const newAdmission = (): AdmissionCache =>
+  new AdmissionCache({
+    ...options,
     podCreations: new PodCreations(systemClock),
-    events: { record: () => undefined },
     enqueue: () => undefined,
-    enqueueLookup: () => undefined,
+    enqueueRead: () => undefined,
     enqueueQuota: () => undefined,
   });
 const { signal } = new AbortController();
-const decide = (admission: AdmissionReconciler) => admission.reconcile({ namespace, name: '' }, signal);
+const decide = (cache: AdmissionCache) =>
+  new AdmissionReconciler({ ...options, cache, events: { record: () => undefined } }).reconcile({ namespace, name: '' }, signal);
 
 /** A change that a watch shows. */
-function changed(admission: AdmissionReconciler, sandbox: Sandbox): void {
+function changed(admission: AdmissionCache, sandbox: Sandbox): void {
   const next = { ...sandbox, metadata: { ...sandbox.metadata, resourceVersion: nextVersion() } };
   stores.sandboxes.set(next);
   mark();
@@ -175,7 +177,7 @@ function changed(admission: AdmissionReconciler, sandbox: Sandbox): void {
 }
 
 /** Decides, and lets the node obey: what is admitted runs, what is not has no pod any more. Until nothing follows. */
-async function settle(admission: AdmissionReconciler): Promise<void> {
+async function settle(admission: AdmissionCache): Promise<void> {
   await decide(admission);
   for (let sandbox = written.shift(); sandbox !== undefined; sandbox = written.shift()) {
     stores.sandboxes.set(sandbox);
@@ -206,7 +208,7 @@ const askedFor = (sandbox: Sandbox): Sandbox => ({
 });
 
 const ownQuotas = new Map<string, number>();
-function setQuota(admission: AdmissionReconciler, name: string, spec: Partial<ConversationQuotaSpec>): void {
+function setQuota(admission: AdmissionCache, name: string, spec: Partial<ConversationQuotaSpec>): void {
   const generation = (ownQuotas.get(name) ?? 1) + 1;
   ownQuotas.set(name, generation);
   const quota = aQuota(name, spec, generation);
@@ -216,7 +218,7 @@ function setQuota(admission: AdmissionReconciler, name: string, spec: Partial<Co
 }
 
 /** One thing that people do: start, pause, resume, work, or change the quota of one owner. */
-async function somethingHappens(admission: AdmissionReconciler): Promise<void> {
+async function somethingHappens(admission: AdmissionCache): Promise<void> {
   const sandbox = stores.sandboxes.get(namespace, `sandbox-${pick(sandboxCount)}`);
   if (sandbox === undefined) throw new Error('it is gone');
   const dice = random();
@@ -334,7 +336,7 @@ const quotaStatus = new QuotaStatusReconciler({
   client,
   stores,
   clock: systemClock,
-  domain: (name) => admission.domain(name),
+  queue: (name) => admission.queue(name),
   limits: admission.limits,
 });
 const beforeStatus = cpuMs();

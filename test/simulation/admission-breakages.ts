@@ -1,11 +1,11 @@
-import { Domain } from '../../src/controllers/admission/domain.ts';
-import { LeftoverPods } from '../../src/controllers/admission/leftover-pods.ts';
+import { AdmissionQueue } from '../../src/quota/admission-queue.ts';
+import { OrphanedPods } from '../../src/controllers/admission/orphaned-pods.ts';
 import { SlotIndex } from '../../src/controllers/admission/slot-index.ts';
-import { Unconfirmed } from '../../src/controllers/admission/unconfirmed.ts';
+import { LiveReads } from '../../src/controllers/admission/live-reads.ts';
 import { createCaches } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
 import { ApiError, TransportError } from '../../packages/kube/src/errors.ts';
-import { Group } from '../../src/quota/group.ts';
+import { LimitGroup } from '../../src/quota/limit-group.ts';
 import type { Slot } from '../../src/quota/slot.ts';
 import { findCondition } from '../../src/resources/conditions.ts';
 import { pods, type Pod } from '../../packages/kube/src/core.ts';
@@ -17,11 +17,11 @@ import { patched, patchedGetter } from './patched.ts';
 
 /** Slots are counted as something else than what they are. */
 const slots = (map: (slot: Slot) => Slot): Breakage => ({
-  patches: [patched(Domain.prototype, 'put', (_, put, slot) => put(map(slot)))],
+  patches: [patched(AdmissionQueue.prototype, 'put', (_, put, slot) => put(map(slot)))],
 });
 
 const everyRule = (map: (rule: QuotaRule) => QuotaRule): Breakage => ({
-  patches: [patched(Domain.prototype, 'setRules', (_, setRules, rules) => setRules(mapRules(rules, map)))],
+  patches: [patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) => setRules(mapRules(rules, map)))],
 });
 
 /** No breakage: every pod is created seconds after its creation was given up, as the slowest of API servers may. */
@@ -41,7 +41,7 @@ export const admissionBreakages = {
   'sandboxes that start are not counted': slots((slot) => (slot.state === 'starting' ? { ...slot, taken: false } : slot)),
   'a slot is free before its pod is gone': slots((slot) => (slot.state === 'freeing' ? { ...slot, taken: false } : slot)),
   'one too many is let in': {
-    patches: [patchedGetter(Group.prototype, 'hasRoom', ({ taken, limit }) => taken <= limit)],
+    patches: [patchedGetter(LimitGroup.prototype, 'hasRoom', ({ taken, limit }) => taken <= limit)],
   },
   'a pod that is being deleted is taken for gone': {
     caches: (options) => {
@@ -62,11 +62,11 @@ export const admissionBreakages = {
       },
     })),
   },
-  'the pods of deleted sandboxes are forgotten': { patches: [patched(SlotIndex.prototype, 'addLeftover', () => undefined)] },
+  'the pods of deleted sandboxes are forgotten': { patches: [patched(SlotIndex.prototype, 'addOrphaned', () => undefined)] },
   'a write of unknown outcome is taken for one that was not executed': {
     patches: [
-      patched(SlotIndex.prototype, 'unsettle', (_, unsettle, sandbox, { until }) =>
-        unsettle(sandbox, { until, state: 'none', taken: slotTaken(sandbox) }),
+      patched(SlotIndex.prototype, 'assume', (_, assume, sandbox, { until }) =>
+        assume(sandbox, { until, state: 'none', taken: slotTaken(sandbox) }),
       ),
     ],
   },
@@ -114,32 +114,32 @@ export const admissionBreakages = {
   'what comes back by itself makes room for itself': slots((slot) =>
     slot.state === 'resumable' ? { ...slot, state: 'waiting', requestedAt: slot.pausedSince } : slot,
   ),
-  'nothing comes back by itself': slots((slot) => (slot.state === 'resumable' ? { ...slot, state: 'resting' } : slot)),
+  'nothing comes back by itself': slots((slot) => (slot.state === 'resumable' ? { ...slot, state: 'suspended' } : slot)),
   'what its owner has paused comes back by itself': slots((slot) =>
     slot.state === 'none' && slot.sandbox.spec.replicas === 0 ? { ...slot, state: 'resumable', pausedSince: 0 } : slot,
   ),
-  'what is paused for its age comes back by itself': slots((slot) => (slot.state === 'resting' ? { ...slot, state: 'resumable' } : slot)),
+  'what is paused for its age comes back by itself': slots((slot) => (slot.state === 'suspended' ? { ...slot, state: 'resumable' } : slot)),
   'the last to come is the first to be let in': slots((slot) => ({ ...slot, requestedAt: -slot.requestedAt, explained: true })),
   'the youngest is paused first': {
     patches: [
-      patchedGetter(Group.prototype, 'victim', (group) => group.victimAt(group.victims - 1)),
-      patchedGetter(Group.prototype, 'idleVictim', (group) => group.idleVictimAt(group.idleVictims - 1)),
+      patchedGetter(LimitGroup.prototype, 'victim', ({ candidates }) => candidates.at(candidates.size - 1)),
+      patchedGetter(LimitGroup.prototype, 'idleVictim', ({ candidates }) => candidates.idleAt(candidates.idleSize - 1)),
     ],
   },
-  'who only looks has paused who works': { patches: [patchedGetter(Group.prototype, 'idleVictim', ({ victim }) => victim)] },
+  'who only looks has paused who works': { patches: [patchedGetter(LimitGroup.prototype, 'idleVictim', ({ victim }) => victim)] },
   'who has a message waits like one who only looks': slots((slot) =>
     slot.state === 'waiting' && slot.sandbox.status?.lastContainerID !== undefined ? { ...slot, bare: true } : slot,
   ),
   'who comes back by itself is like any other': slots((slot) => ({ ...slot, automatic: false })),
-  'who comes back by itself does so again and again': slots((slot) => ({ ...slot, comebackAt: 0 })),
+  'who comes back by itself does so again and again': slots((slot) => ({ ...slot, resumesAt: 0 })),
   'who comes back by itself with nothing to do does not rest': slots((slot) =>
-    slot.state === 'resting' && slot.sandbox.status?.reason === SandboxReason.quota ? { ...slot, state: 'resumable' } : slot,
+    slot.state === 'suspended' && slot.sandbox.status?.reason === SandboxReason.quota ? { ...slot, state: 'resumable' } : slot,
   ),
   'who starts is stalled at once': slots((slot) => (slot.stalledAt < Infinity ? { ...slot, stalledAt: 0 } : slot)),
   'the pods of deleted sandboxes are never asked for': {
-    patches: [patched(LeftoverPods.prototype, 'look', () => Promise.resolve(undefined))],
+    patches: [patched(OrphanedPods.prototype, 'read', () => Promise.resolve(undefined))],
   },
-  'writes of unknown outcome are never looked up': { patches: [patched(Unconfirmed.prototype, 'look', () => Promise.resolve(undefined))] },
+  'writes of unknown outcome are never looked up': { patches: [patched(LiveReads.prototype, 'read', () => Promise.resolve(undefined))] },
   'a change of a quota is not noticed': {
     patches: [
       patched(SlotIndex.prototype, 'observeQuota', (index, observe, quota) => {
@@ -150,19 +150,19 @@ export const admissionBreakages = {
   },
   'a quota that is deleted holds on': { patches: [patched(SlotIndex.prototype, 'forgetQuota', () => undefined)] },
   "the namespace's limit is ignored": {
-    patches: [patched(Domain.prototype, 'setRules', (_, setRules, rules) => setRules({ ...rules, namespace: undefined }))],
+    patches: [patched(AdmissionQueue.prototype, 'setRules', (_, setRules, rules) => setRules({ ...rules, namespace: undefined }))],
   },
-  'room is made whatever the policy': { patches: [patchedGetter(Group.prototype, 'makesRoom', () => true)] },
+  'room is made whatever the policy': { patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)] },
   'how long each may run at least is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
   'whether it comes back is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
-  'time that goes by wakes nobody': { patches: [patchedGetter(Domain.prototype, 'wakeAt', () => Infinity)] },
+  'time that goes by wakes nobody': { patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)] },
   'who waits is counted as one that runs': {
     patches: [
-      patched(Group.prototype, 'add', (group, add, slot) => {
+      patched(LimitGroup.prototype, 'add', (group, add, slot) => {
         add(slot);
         if (slot.state === 'waiting') group.holding++;
       }),
-      patched(Group.prototype, 'remove', (group, remove, slot) => {
+      patched(LimitGroup.prototype, 'remove', (group, remove, slot) => {
         remove(slot);
         if (slot.state === 'waiting') group.holding--;
       }),

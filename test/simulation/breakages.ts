@@ -1,4 +1,4 @@
-import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
+import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
 import type { AgentClient } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
 import type { InterruptedRun } from '../../src/controllers/conversation/execution/interruption.ts';
@@ -58,7 +58,7 @@ export const breakages = {
   },
   'it acts before its caches are filled': {
     // What the admission reads at its start takes so long that most caches are filled by then.
-    patches: [patched(AdmissionReconciler.prototype, 'seed', () => Promise.resolve())],
+    patches: [patched(AdmissionCache.prototype, 'seed', () => Promise.resolve())],
     caches: (options) => {
       const whole = createCaches(options);
       const synced = () => Promise.resolve();

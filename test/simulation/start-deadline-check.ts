@@ -1,6 +1,6 @@
 import { isTrue } from '../../src/resources/conditions.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
-import { TroubleCode } from '../../src/controllers/sandbox/trouble.ts';
+import { FailureCode } from '../../src/controllers/sandbox/failure.ts';
 import { SandboxCondition, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../src/resources/sandbox.ts';
 import { durationMs } from '../../src/resources/sandbox-template.ts';
 import type { Change, Cluster } from './cluster.ts';
@@ -19,9 +19,9 @@ export interface StartDeadlineCheckOptions {
 /** Failures of a first start that end it at its deadline, and not before. */
 const lateFailures: ReadonlySet<string> = new Set([
   SandboxFailure.startDeadlineExceeded,
-  TroubleCode.unschedulable,
-  TroubleCode.nodeLost,
-  TroubleCode.volumeNotBound,
+  FailureCode.unschedulable,
+  FailureCode.nodeLost,
+  FailureCode.volumeNotBound,
 ]);
 
 /** A first start has the whole time of its template's startDeadline, whatever the wall clocks say meanwhile. */

@@ -1,7 +1,8 @@
+import { AdmissionCache } from '../../src/controllers/admission/cache.ts';
 import { AdmissionReconciler } from '../../src/controllers/admission/reconcile.ts';
 import { bySandbox, byTemplate } from '../../src/controllers/caches.ts';
 import { PodCreations } from '../../src/controllers/sandbox/pod-creations.ts';
-import { Controller, type Request } from '../../packages/kube/src/controller.ts';
+import { Controller, type Request, type Result } from '../../packages/kube/src/controller.ts';
 import { IndexedStore } from '../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../src/observability/metrics.ts';
@@ -34,33 +35,32 @@ export class AdmissionScene {
     quotas: new IndexedStore<ConversationQuota>(),
     pods: new IndexedStore<CachedPod>(),
   };
-  readonly admission: AdmissionReconciler;
-  readonly #admission = this.#controller('admission', (request, signal) => this.admission.reconcile(request, signal));
-  readonly #lookup = this.#controller('lookup', (request, signal) => this.admission.lookUp(request, signal));
+  readonly admission: AdmissionCache;
+  readonly #reconciler: AdmissionReconciler;
+  readonly #decisions = this.#controller('admission', (request, signal) => this.#reconciler.reconcile(request, signal));
+  readonly #reads = this.#controller('lookup', (request, signal) => this.admission.read(request, signal));
 
   constructor() {
     const { client, stores, clock, podCreations } = this;
-    this.admission = new AdmissionReconciler({
-      ...{ client, stores, clock, podCreations, logger: silentLogger, metrics: createMetrics() },
-      events: { record: () => undefined },
-      enqueue: (request) => this.#admission.enqueue(request),
-      enqueueLookup: (request) => this.#lookup.enqueue(request),
+    const options = { client, stores, clock, podCreations, logger: silentLogger, metrics: createMetrics() };
+    this.admission = new AdmissionCache({
+      ...options,
+      enqueue: (request) => this.#decisions.enqueue(request),
+      enqueueRead: (request) => this.#reads.enqueue(request),
       enqueueQuota: ({ name }) => this.quotaStatuses.push(name),
     });
-    this.#admission.start();
-    this.#lookup.start();
+    this.#reconciler = new AdmissionReconciler({ ...options, cache: this.admission, events: { record: () => undefined } });
+    this.#decisions.start();
+    this.#reads.start();
   }
 
-  #controller(
-    name: string,
-    reconcile: (request: Request, signal: AbortSignal) => ReturnType<AdmissionReconciler['reconcile']>,
-  ): Controller {
+  #controller(name: string, reconcile: (request: Request, signal: AbortSignal) => Promise<Result>): Controller {
     const { clock } = this;
     return new Controller({ name, reconcile, workers: name === 'lookup' ? 8 : 1, clock, random: () => 0, logger: silentLogger });
   }
 
   async stop(): Promise<void> {
-    await this.clock.run(Promise.all([this.#admission.stop(), this.#lookup.stop()]));
+    await this.clock.run(Promise.all([this.#decisions.stop(), this.#reads.stop()]));
   }
 
   async addQuota({ metadata: { name }, ...quota }: ConversationQuota): Promise<ConversationQuota> {
@@ -110,6 +110,6 @@ export class AdmissionScene {
   }
 
   takenBy(owner: string): number {
-    return this.admission.domain(namespace).group(owner)?.taken ?? 0;
+    return this.admission.queue(namespace).group(owner)?.taken ?? 0;
   }
 }

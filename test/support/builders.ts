@@ -156,7 +156,7 @@ export const aSlot = (uid: string, state: SlotState, more: Partial<Slot> = {}): 
   automatic: false,
   pausedSince: 0,
   unfinished: false,
-  comebackAt: 0,
+  resumesAt: 0,
   releasable: false,
   stored: true,
   undecided: false,

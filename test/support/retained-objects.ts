@@ -176,7 +176,7 @@ export class RetainedObjects {
     const store = this.#stores.conversations;
     if (stored === undefined) {
       const deleted = store.delete(namespace, name);
-      if (deleted !== undefined) this.#reconciler.conversationGone(deleted);
+      if (deleted !== undefined) this.#reconciler.forgetConversation(deleted);
       return;
     }
     const cached = cachedConversation(stored);
@@ -188,7 +188,7 @@ export class RetainedObjects {
     const store = this.#stores.sandboxes;
     if (stored === undefined) {
       const deleted = store.delete(namespace, sandboxName);
-      if (deleted !== undefined) this.#reconciler.sandboxGone(deleted);
+      if (deleted !== undefined) this.#reconciler.forgetSandbox(deleted);
       return;
     }
     store.set(stored);

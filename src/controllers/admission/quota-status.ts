@@ -6,15 +6,15 @@ import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
 import type { Store } from '@conversation-operator/kube/store';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
 import { QuotaCondition, conversationQuotas, maxFullOwners, type ConversationQuota } from '../../resources/conversation-quota.ts';
-import type { Domain } from './domain.ts';
-import type { OwnerGroup } from './owner-group.ts';
+import type { AdmissionQueue } from '../../quota/admission-queue.ts';
+import type { OwnerGroup } from '../../quota/owner-groups.ts';
 import type { StoredLimits } from './stored-limits.ts';
-import type { Group } from '../../quota/group.ts';
+import type { LimitGroup } from '../../quota/limit-group.ts';
 
 export interface QuotaStatusOptions {
   readonly client: KubeClient;
   readonly stores: { readonly quotas: Store<ConversationQuota> };
-  readonly domain: (namespace: string) => Domain;
+  readonly queue: (namespace: string) => AdmissionQueue;
   readonly limits: Pick<StoredLimits, 'countsFor'>;
   readonly clock: Clock;
 }
@@ -41,22 +41,22 @@ function fullest(owners: readonly OwnerGroup[]): readonly OwnerGroup[] {
 const byCrowd = (one: OwnerGroup, other: OwnerGroup): number =>
   other.waiting.size - one.waiting.size || other.taken - one.taken || (one.owner < other.owner ? -1 : 1);
 
-const countsOf = (groups: readonly Group[]) => {
-  const sum = (of: (group: Group) => number) => groups.reduce((total, group) => total + of(group), 0);
+const countsOf = (groups: readonly LimitGroup[]) => {
+  const sum = (of: (group: LimitGroup) => number) => groups.reduce((total, group) => total + of(group), 0);
   return {
     active: sum(({ taken }) => taken),
     waiting: sum(({ waiting }) => waiting.size),
-    paused: sum(({ comingBack }) => comingBack),
+    paused: sum(({ toResume: comingBack }) => comingBack),
   };
 };
 
-function nextToPause(domain: Domain, group: Group): { readonly nextToPause?: string } {
-  const outlook = domain.outlook(group);
+function nextToPause(domain: AdmissionQueue, group: LimitGroup): { readonly nextToPause?: string } {
+  const outlook = domain.forecast(group);
   return outlook.outcome === 'pauses' ? { nextToPause: outlook.victim.name } : {};
 }
 
 /** Counts those whom a quota is for, whether or not a stricter one decides. */
-function usageOf({ spec: { scope, owner } }: ConversationQuota, domain: Domain): ConversationQuota['status'] {
+function usageOf({ spec: { scope, owner } }: ConversationQuota, domain: AdmissionQueue): ConversationQuota['status'] {
   if (scope === 'Namespace') return { ...countsOf([domain.all]), ...nextToPause(domain, domain.all) };
   if (owner !== undefined) {
     const group = domain.group(owner);
@@ -73,7 +73,7 @@ function usageOf({ spec: { scope, owner } }: ConversationQuota, domain: Domain):
   };
 }
 
-function conditionsOf(quota: ConversationQuota, { rules }: Domain, now: string) {
+function conditionsOf(quota: ConversationQuota, { rules }: AdmissionQueue, now: string) {
   const conditions = quota.status?.conditions;
   const names = rules.conflicts.get(quota.metadata.name);
   if (names === undefined && findCondition(conditions, QuotaCondition.conflicting) === undefined) return conditions;
@@ -117,7 +117,7 @@ export class QuotaStatusReconciler {
   }
 
   #statusOf(quota: ConversationQuota): NonNullable<ConversationQuota['status']> {
-    const domain = this.#options.domain(quota.metadata.namespace);
+    const domain = this.#options.queue(quota.metadata.namespace);
     const conditions = conditionsOf(quota, domain, isoTime(this.#options.clock));
     return {
       observedGeneration: quota.metadata.generation,

@@ -65,5 +65,5 @@ function seedPod(index: SlotIndex, pod: Pick<Pod, 'metadata'>): void {
     },
     spec: { owner: annotations?.[ownerAnnotation] ?? '', templateName: '', replicas: 0 },
   };
-  index.addLeftover({ sandboxUid: owner.uid, namespace, podName: name }, sandbox);
+  index.addOrphaned({ sandboxUid: owner.uid, namespace, podName: name }, sandbox);
 }

@@ -1,113 +1,83 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { isNewerVersion } from '@conversation-operator/kube/object';
+import { ActiveQuotas } from '../../quota/active-quotas.ts';
+import { AdmissionQueue } from '../../quota/admission-queue.ts';
+import type { Slot, SlotState } from '../../quota/slot.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { quotaCaps } from '../../resources/quota-caps.ts';
 import { quotaRules } from '../../resources/quota-rules.ts';
 import { slotTaken, type Sandbox } from '../../resources/sandbox.ts';
-import { Domain } from './domain.ts';
-import type { Slot, SlotState } from '../../quota/slot.ts';
 
-/** A sandbox of which it is not known what became of the last write, or that can't be written for now. */
-export interface Unsettled {
+/** A sandbox whose last write has an unknown outcome, or was refused. */
+export interface Assumed {
   readonly sandbox: Sandbox;
-  /** What it counts as meanwhile. */
   readonly state: SlotState;
   readonly taken: boolean;
-  /** By the monotonic clock: from then on the write has been executed or never will be. */
+  /** Time by the monotonic clock after which the API server no longer executes the write. */
   readonly until: number;
 }
 
-/** A slot of a sandbox that is gone, whose pod may not be. */
-export interface Leftover {
+/** The slot of a deleted sandbox whose pod may still exist. */
+export interface OrphanedSlot {
   readonly sandboxUid: string;
   readonly namespace: string;
   readonly podName: string;
 }
 
 interface Namespace {
-  readonly domain: Domain;
-  readonly quotas: Map<string, ConversationQuota>;
-  /** Quotas that are gone, by name: each holds on for a moment, because another one may take its place. */
-  readonly vanished: Map<string, Vanished>;
-  /** By the names of their pods. */
-  readonly leftovers: Map<string, readonly Leftover[]>;
-  /** The rules have to be made again of the quotas. */
-  stale: boolean;
+  readonly queue: AdmissionQueue;
+  readonly quotas: ActiveQuotas;
+  /** Orphaned slots by the names of their pods. */
+  readonly orphaned: Map<string, readonly OrphanedSlot[]>;
 }
-
-interface Vanished {
-  readonly quota: ConversationQuota;
-  readonly until: number;
-}
-
-/** `kubectl replace --force`, and tools that delete and create, are done in less. */
-const replacementMs = 5_000;
 
 export interface SlotIndexOptions {
-  /** By a clock that never goes back. */
+  /** Milliseconds of a clock that never goes back. */
   readonly now: () => number;
   readonly classify: (sandbox: Sandbox) => Slot;
-  /** A slot has become another. Of a leftover both have the state freeing. */
+  /** Called after every change of a slot; undefined stands for a slot that does not exist. An orphaned slot has the state freeing. */
   readonly onChange: (namespace: string, before: Slot | undefined, after: Slot | undefined) => void;
-  /** A pod of a sandbox that is gone has to be asked for. */
-  readonly onLeftover: (leftover: Leftover) => void;
+  /** Called for a pod that has to be read from the API server. */
+  readonly onOrphaned: (slot: OrphanedSlot) => void;
 }
 
-/** Of the very same version of the sandbox, with nothing else that is different. */
 const isSameSlot = (one: Slot, other: Slot): boolean =>
   (Object.keys(one) as (keyof Slot)[]).every(
     (key) => one[key] === other[key] || (key === 'expiry' && isDeepStrictEqual(one[key], other[key])),
   );
 
-/** Nothing is to be decided of it. */
-const decidedOn = { releasable: false, expiry: undefined, undecided: false } as const;
+/** An assumed or orphaned slot needs no decision. */
+const undecidable = { releasable: false, expiry: undefined, undecided: false } as const;
 
-const isForTheSame = ({ spec }: ConversationQuota, other: ConversationQuota): boolean =>
-  spec.scope === other.spec.scope && spec.owner === other.spec.owner;
-
-/** Whoever comes waits until it is clear that the quota is gone; nobody is paused or refused for one that is. */
-const letWait = (quota: ConversationQuota): ConversationQuota => ({ ...quota, spec: { ...quota.spec, onExceeded: 'Queue' } });
-
-const leftoverUid = (sandboxUid: string): string => `leftover/${sandboxUid}`;
+const orphanedUid = (sandboxUid: string): string => `orphaned/${sandboxUid}`;
 
 /**
- * The newest that is known of every sandbox and quota, from watches, from reads and from what was written here, whichever came
- * last. So what was written counts from then on, not from when a watch shows it.
+ * The newest known version of every sandbox and quota, from watches, from reads, and from the operator's own writes. So a write counts from
+ * its answer on, before a watch shows it, like a pod that kube-scheduler assumes.
  */
 export class SlotIndex {
   readonly #options: SlotIndexOptions;
   readonly #namespaces = new Map<string, Namespace>();
   /** By uid. */
-  readonly #known = new Map<string, Sandbox>();
-  /** By uid, of the known ones. Apart, since most are settled. */
-  readonly #unsettled = new Map<string, Unsettled>();
+  readonly #sandboxes = new Map<string, Sandbox>();
+  /** By uid. */
+  readonly #assumed = new Map<string, Assumed>();
 
   constructor(options: SlotIndexOptions) {
     this.#options = options;
   }
 
-  /** Under the rules of the quotas that are known now: made once for any number of changes. */
-  domain(namespace: string): Domain {
-    const entry = this.#namespace(namespace);
-    const now = this.#options.now();
-    for (const [name, { until }] of entry.vanished) {
-      if (until > now) continue;
-      entry.vanished.delete(name);
-      entry.stale = true;
-    }
-    if (entry.stale) {
-      entry.stale = false;
-      const quotas = [...entry.quotas.values()];
-      const holdingOn = [...entry.vanished.values()].filter((gone) => !quotas.some((quota) => isForTheSame(quota, gone.quota)));
-      const all = [...quotas, ...holdingOn.map(({ quota }) => letWait(quota))];
-      entry.domain.setRules(quotaRules(all), quotaCaps(all));
-    }
-    return entry.domain;
+  /** The queue of a namespace, under the rules of the quotas that are known now. */
+  queue(namespace: string): AdmissionQueue {
+    const { queue, quotas } = this.#namespace(namespace);
+    const changed = quotas.takeChanged(this.#options.now());
+    if (changed !== undefined) queue.setRules(quotaRules(changed), quotaCaps(changed));
+    return queue;
   }
 
-  /** When the rules of a namespace change by time alone. */
+  /** Time when the rules of a namespace change without any event; Infinity: never. */
   rulesChangeAt(namespace: string): number {
-    return Math.min(Infinity, ...[...this.#namespace(namespace).vanished.values()].map(({ until }) => until));
+    return this.#namespace(namespace).quotas.nextChangeAt;
   }
 
   get namespaces(): Iterable<string> {
@@ -115,135 +85,127 @@ export class SlotIndex {
   }
 
   sandbox(uid: string): Sandbox | undefined {
-    return this.#known.get(uid);
+    return this.#sandboxes.get(uid);
   }
 
   quotas(namespace: string): Iterable<ConversationQuota> {
     return this.#namespace(namespace).quotas.values();
   }
 
-  unsettled(uid: string): Unsettled | undefined {
-    return this.#unsettled.get(uid);
+  assumed(uid: string): Assumed | undefined {
+    return this.#assumed.get(uid);
   }
 
-  leftovers(namespace: string, podName: string): readonly Leftover[] {
-    return this.#namespace(namespace).leftovers.get(podName) ?? [];
+  orphanedSlots(namespace: string, podName: string): readonly OrphanedSlot[] {
+    return this.#namespace(namespace).orphaned.get(podName) ?? [];
   }
 
-  /** Older versions than the one that is known change nothing. A newer one says what became of every earlier write. */
+  /** Takes over a version of a sandbox. Older versions change nothing; a newer one shows the outcome of every earlier write. */
   observe(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
-    const known = this.#known.get(uid);
+    const known = this.#sandboxes.get(uid);
     if (known !== undefined && !isNewerVersion(sandbox, known)) {
-      // The copy of the cache takes the place of an answer's: one of them is enough.
-      if (this.#unsettled.has(uid) || known.metadata.resourceVersion !== sandbox.metadata.resourceVersion) return;
+      // The object of the cache replaces the one of an answer, so that memory holds one of them.
+      if (this.#assumed.has(uid) || known.metadata.resourceVersion !== sandbox.metadata.resourceVersion) return;
       if (known === sandbox) return;
     }
-    this.#known.set(uid, sandbox);
-    this.#unsettled.delete(uid);
+    this.#sandboxes.set(uid, sandbox);
+    this.#assumed.delete(uid);
     this.reclassify(uid);
   }
 
-  /** What is known of it otherwise has changed. */
+  /** Classifies a sandbox again after a change of another object. */
   reclassify(uid: string): void {
-    const sandbox = this.#known.get(uid);
+    const sandbox = this.#sandboxes.get(uid);
     if (sandbox === undefined) return;
-    const unsettled = this.#unsettled.get(uid);
+    const assumed = this.#assumed.get(uid);
     const slot = this.#options.classify(sandbox);
     this.#put(
       sandbox.metadata.namespace,
-      unsettled === undefined ? slot : { ...slot, state: unsettled.state, taken: unsettled.taken || slot.taken, ...decidedOn },
+      assumed === undefined ? slot : { ...slot, state: assumed.state, taken: assumed.taken || slot.taken, ...undecidable },
     );
   }
 
-  unsettle(sandbox: Sandbox, unsettled: Pick<Unsettled, 'state' | 'taken' | 'until'>): void {
+  /** Assumes an outcome of a write of this version, unless a watch has shown a newer version meanwhile. */
+  assume(sandbox: Sandbox, outcome: Omit<Assumed, 'sandbox'>): void {
     const { uid } = sandbox.metadata;
-    const known = this.#known.get(uid);
-    // What the watch has shown meanwhile is the outcome.
+    const known = this.#sandboxes.get(uid);
     if (known === undefined || isNewerVersion(known, sandbox)) return;
-    this.#known.set(uid, sandbox);
-    this.#unsettled.set(uid, { sandbox, ...unsettled });
+    this.#sandboxes.set(uid, sandbox);
+    this.#assumed.set(uid, { sandbox, ...outcome });
     this.reclassify(uid);
   }
 
-  settle(sandbox: Sandbox): void {
+  /** Forgets an assumed write that was not executed. */
+  forgetAssumed(sandbox: Sandbox): void {
     const { uid } = sandbox.metadata;
-    if (!this.#unsettled.delete(uid)) return;
-    this.#known.set(uid, sandbox);
+    if (!this.#assumed.delete(uid)) return;
+    this.#sandboxes.set(uid, sandbox);
     this.reclassify(uid);
   }
 
-  /** It does not exist any more. Its pod may: the slot stays taken until somebody has looked. */
-  forget(gone: Sandbox): void {
-    const { uid, name, namespace } = gone.metadata;
-    const known = this.#known.get(uid) ?? gone;
-    const unsettled = this.#unsettled.get(uid);
-    this.#known.delete(uid);
-    this.#unsettled.delete(uid);
-    const entry = this.#namespace(namespace);
-    const taken = slotTaken(known) || slotTaken(gone) || unsettled?.taken === true;
-    // First the one, then the other: in between it must not seem free.
-    if (taken) this.addLeftover({ sandboxUid: uid, namespace, podName: name }, known);
-    const before = entry.domain.remove(uid);
-    if (before !== undefined) this.#options.onChange(namespace, before, undefined);
+  /** Removes a deleted sandbox. Its slot stays taken until a read has shown that its pod is gone. */
+  forget(deleted: Sandbox): void {
+    const { uid, name, namespace } = deleted.metadata;
+    const known = this.#sandboxes.get(uid) ?? deleted;
+    const isTaken = slotTaken(known) || slotTaken(deleted) || this.#assumed.get(uid)?.taken === true;
+    this.#sandboxes.delete(uid);
+    this.#assumed.delete(uid);
+    // Before the slot is removed: in between, the slot must not seem free.
+    if (isTaken) this.addOrphaned({ sandboxUid: uid, namespace, podName: name }, known);
+    this.#remove(namespace, uid);
   }
 
-  addLeftover(leftover: Leftover, sandbox: Sandbox): void {
-    const { namespace, podName, sandboxUid } = leftover;
-    const others = this.leftovers(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
-    this.#namespace(namespace).leftovers.set(podName, [...others, leftover]);
-    this.#options.onLeftover(leftover);
+  addOrphaned(orphaned: OrphanedSlot, sandbox: Sandbox): void {
+    const { namespace, podName, sandboxUid } = orphaned;
+    this.#namespace(namespace).orphaned.set(podName, [...this.#othersThan(orphaned), orphaned]);
+    this.#options.onOrphaned(orphaned);
     const slot = this.#options.classify(sandbox);
-    const uid = leftoverUid(sandboxUid);
-    this.#put(namespace, { ...slot, uid, state: 'freeing', taken: true, stored: false, ...decidedOn });
+    this.#put(namespace, { ...slot, uid: orphanedUid(sandboxUid), state: 'freeing', taken: true, stored: false, ...undecidable });
   }
 
-  removeLeftover({ namespace, podName, sandboxUid }: Leftover): void {
-    const entry = this.#namespace(namespace);
-    const others = this.leftovers(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
-    if (others.length > 0) entry.leftovers.set(podName, others);
-    else entry.leftovers.delete(podName);
-    const before = entry.domain.remove(leftoverUid(sandboxUid));
-    if (before !== undefined) this.#options.onChange(namespace, before, undefined);
+  removeOrphaned(orphaned: OrphanedSlot): void {
+    const { namespace, podName, sandboxUid } = orphaned;
+    const others = this.#othersThan(orphaned);
+    if (others.length > 0) this.#namespace(namespace).orphaned.set(podName, others);
+    else this.#namespace(namespace).orphaned.delete(podName);
+    this.#remove(namespace, orphanedUid(sandboxUid));
   }
 
-  /** Returns whether other rules follow from it. */
+  #othersThan({ namespace, podName, sandboxUid }: OrphanedSlot): readonly OrphanedSlot[] {
+    return this.orphanedSlots(namespace, podName).filter((other) => other.sandboxUid !== sandboxUid);
+  }
+
+  /** Returns whether the rules may have changed. */
   observeQuota(quota: ConversationQuota): boolean {
-    const { uid, namespace } = quota.metadata;
-    const entry = this.#namespace(namespace);
-    const known = entry.quotas.get(uid);
-    if (known !== undefined && !isNewerVersion(quota, known)) return false;
-    entry.quotas.set(uid, quota);
-    if (known !== undefined && known.metadata.generation === quota.metadata.generation) return false;
-    entry.stale = true;
-    return true;
+    return this.#namespace(quota.metadata.namespace).quotas.observe(quota);
   }
 
-  forgetQuota({ metadata: { uid, name, namespace } }: ConversationQuota): void {
-    const entry = this.#namespace(namespace);
-    const quota = entry.quotas.get(uid);
-    if (quota === undefined) return;
-    entry.quotas.delete(uid);
-    entry.stale = true;
+  forgetQuota(quota: ConversationQuota): void {
+    const { queue, quotas } = this.#namespace(quota.metadata.namespace);
     const now = this.#options.now();
-    entry.domain.quotaVanished(now);
-    entry.vanished.set(name, { quota, until: now + replacementMs });
+    if (quotas.delete(quota, now)) queue.quotaDeleted(now);
   }
 
   #put(namespace: string, slot: Slot): void {
-    const { domain } = this.#namespace(namespace);
-    const before = domain.slot(slot.uid);
+    const { queue } = this.#namespace(namespace);
+    const before = queue.slot(slot.uid);
     if (before !== undefined && isSameSlot(before, slot)) return;
-    domain.put(slot);
+    queue.put(slot);
     this.#options.onChange(namespace, before, slot);
   }
 
+  #remove(namespace: string, uid: string): void {
+    const before = this.#namespace(namespace).queue.remove(uid);
+    if (before !== undefined) this.#options.onChange(namespace, before, undefined);
+  }
+
   #namespace(name: string): Namespace {
-    let entry = this.#namespaces.get(name);
-    if (entry === undefined) {
-      entry = { domain: new Domain(), quotas: new Map(), vanished: new Map(), leftovers: new Map(), stale: false };
-      this.#namespaces.set(name, entry);
+    let namespace = this.#namespaces.get(name);
+    if (namespace === undefined) {
+      namespace = { queue: new AdmissionQueue(), quotas: new ActiveQuotas(), orphaned: new Map() };
+      this.#namespaces.set(name, namespace);
     }
-    return entry;
+    return namespace;
   }
 }

@@ -8,11 +8,11 @@ import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import type { Domain } from './domain.ts';
+import type { AdmissionQueue } from '../../quota/admission-queue.ts';
 
 export interface StoredLimitsOptions {
   readonly stores: { readonly sandboxes: Store<Sandbox> };
-  readonly domain: (namespace: string) => Domain;
+  readonly queue: (namespace: string) => AdmissionQueue;
   /** What counts for an owner has changed; `isSmall`: only by the size of a conversation that is there. */
   readonly onChange: (namespace: string, owner: string, change: { readonly isSmall: boolean }) => void;
 }
@@ -60,7 +60,7 @@ export class StoredLimits {
   /** Why the start of a conversation can't be accepted, if so. The same answer each time, until it is stored. */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
-    const domain = this.#options.domain(namespace);
+    const domain = this.#options.queue(namespace);
     const usage = this.#usage(namespace);
     const before = usage.owner(conversation.spec.owner);
     const verdict = usage.verdictOn(uid, (candidate, owner, all) => judge(candidate, domain, { owner, all }));
@@ -70,7 +70,7 @@ export class StoredLimits {
 
   /** What a quota limits, as it counts now. */
   countsFor({ metadata, spec }: ConversationQuota): Counts {
-    const domain = this.#options.domain(metadata.namespace);
+    const domain = this.#options.queue(metadata.namespace);
     const usage = this.#usage(metadata.namespace);
     const { maxConversations, maxStoredBytes, maxSandboxes, scope, owner } = spec;
     const isMine = (name: string, field: CapField): boolean =>
@@ -103,7 +103,7 @@ export class StoredLimits {
 
   #changed({ metadata: { namespace }, spec: { owner } }: CachedConversation, before: Usage): void {
     const now = this.#usage(namespace).owner(owner);
-    const { caps } = this.#options.domain(namespace);
+    const { caps } = this.#options.queue(namespace);
     const isLimited = (field: CapField): boolean => capsOf(caps, owner, field).length > 0;
     if (now.conversations !== before.conversations && (isLimited('maxConversations') || isLimited('maxStoredBytes')))
       this.#options.onChange(namespace, owner, { isSmall: false });
@@ -128,7 +128,7 @@ const totalsOf = ({ conversations, bytes, sandboxesToCome }: Usage, sandboxes: n
 /** Whether a conversation fits beside those that are accepted. Pure. */
 function judge(
   { owner, bytes, needsSandbox }: StoredConversation,
-  domain: Domain,
+  domain: AdmissionQueue,
   usage: { readonly owner: Usage; readonly all: Usage },
 ): LimitRefusal | undefined {
   const own = totalsOf(usage.owner, domain.group(owner)?.stored ?? 0);

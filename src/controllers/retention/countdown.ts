@@ -1,4 +1,4 @@
-import { usesSlot } from '../../quota/slot.ts';
+import { usesSlot } from '../../quota/classify.ts';
 import { findCondition } from '../../resources/conditions.ts';
 import { ConversationCondition, finishedReasonOf, isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';

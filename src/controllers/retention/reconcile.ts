@@ -7,16 +7,16 @@ import type { EventRecorder } from '@conversation-operator/kube/events';
 import type { Store } from '@conversation-operator/kube/store';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
-import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { findCondition, type Condition } from '../../resources/conditions.ts';
 import { ConversationCondition, conversations } from '../../resources/conversation.ts';
-import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { bySandbox, byTemplate } from '../caches.ts';
-import { countdownOfConversation, countdownOfSandbox, type Countdown, type RetentionRule } from './countdown.ts';
+import type { RetentionRule } from './countdown.ts';
 import { decideRetention, type RetentionStep } from './decide.ts';
 import { DueWatch } from './due-watch.ts';
+import { RetentionSubjects, isConversation, type RetentionSubject } from './subjects.ts';
 
 /** What makes sure that nothing is deleted by surprise, in milliseconds. */
 export interface RetentionTimes {
@@ -48,17 +48,6 @@ const silentWatchMs = 5_000;
 
 type AnnounceStep = Extract<RetentionStep, { readonly kind: 'announce' }>;
 
-/** An object with what decides about it. */
-interface Look {
-  readonly object: CachedConversation | Sandbox;
-  readonly countdown: Countdown | undefined;
-  /** The conversations in a sandbox: their owners read of the sandbox's deletion there. */
-  readonly conversations: readonly CachedConversation[];
-  /** The sandbox that goes with a conversation, because no other conversation uses it. */
-  readonly ownSandbox?: Sandbox | undefined;
-}
-
-const isConversation = (object: CachedConversation | Sandbox): object is CachedConversation => object.kind === conversations.kind;
 const announcedOf = ({ status }: CachedConversation | Sandbox): Condition | undefined =>
   findCondition(status?.conditions, ConversationCondition.expiring);
 
@@ -75,20 +64,22 @@ const requestOf = ({ kind, metadata }: CachedConversation | Sandbox): Request =>
 export class RetentionReconciler {
   readonly #options: RetentionReconcilerOptions;
   readonly #due: DueWatch;
+  readonly #subjects: RetentionSubjects;
 
   constructor(options: RetentionReconcilerOptions) {
     this.#options = options;
     const { clock, times } = options;
+    this.#subjects = new RetentionSubjects(options);
     this.#due = new DueWatch({ clock, confirmMs: times?.confirmMs ?? 120_000 });
   }
 
   observeConversation(conversation: CachedConversation): void {
-    this.#observe(this.#ofConversation(conversation));
+    this.#observe(this.#subjects.ofConversation(conversation));
     this.#observeSandboxOf(conversation);
   }
 
   observeSandbox(sandbox: Sandbox): void {
-    this.#observe(this.#ofSandbox(sandbox));
+    this.#observe(this.#subjects.ofSandbox(sandbox));
     this.#observeUsers(sandbox);
   }
 
@@ -103,19 +94,19 @@ export class RetentionReconciler {
       if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name) this.observeConversation(conversation);
   }
 
-  conversationGone(conversation: CachedConversation): void {
+  forgetConversation(conversation: CachedConversation): void {
     this.#due.forget(conversation.metadata.uid);
     this.#observeSandboxOf(conversation);
   }
 
   /** Another rule may hold for the conversations that were in the sandbox. */
-  sandboxGone(sandbox: Sandbox): void {
+  forgetSandbox(sandbox: Sandbox): void {
     this.#due.forget(sandbox.metadata.uid);
     this.#observeUsers(sandbox);
   }
 
   async reconcile(request: Request, signal: AbortSignal): Promise<Result> {
-    const cached = this.#cached(request);
+    const cached = this.#subjects.cached(request);
     if (cached === undefined || cached.object.metadata.deletionTimestamp !== undefined) return undefined;
     const step = this.#decide(cached);
     const { uid } = cached.object.metadata;
@@ -136,8 +127,8 @@ export class RetentionReconciler {
   }
 
   /** Takes the step that the API server's own state asks for: a cache may be behind. Only what is surely due is deleted. */
-  async #act(cached: Look, isSurelyDue: boolean, signal: AbortSignal): Promise<Result> {
-    const stored = await this.#stored(cached.object, signal);
+  async #act(cached: RetentionSubject, isSurelyDue: boolean, signal: AbortSignal): Promise<Result> {
+    const stored = await this.#subjects.stored(cached.object, signal);
     if (stored === undefined || stored.object.metadata.deletionTimestamp !== undefined) return undefined;
     const step = this.#decide(stored);
     switch (step.kind) {
@@ -158,12 +149,16 @@ export class RetentionReconciler {
     return { requeueAfterMs: silentWatchMs };
   }
 
-  #decide({ object, countdown }: Look): RetentionStep {
+  #decide({ object, countdown }: RetentionSubject): RetentionStep {
     const { clock, times } = this.#options;
     return decideRetention({ countdown, announced: announcedOf(object), nowMs: clock.now(), minLeadMs: times?.minLeadMs });
   }
 
-  async #announce({ object, conversations: inIt }: Look, { announcement, atMs }: AnnounceStep, signal: AbortSignal): Promise<void> {
+  async #announce(
+    { object, conversations: inIt }: RetentionSubject,
+    { announcement, atMs }: AnnounceStep,
+    signal: AbortSignal,
+  ): Promise<void> {
     // Before the condition, whose write may succeed although its answer is lost: no condition is stored without an Event.
     for (const about of inIt.length > 0 ? inIt : [object])
       this.#options.events.record(about, { type: 'Normal', ...announcement, reason: 'Expiring', essential: true });
@@ -188,7 +183,7 @@ export class RetentionReconciler {
     else await client.updateStatus(sandboxes, { ...object, status: { ...object.status, conditions } }, { signal });
   }
 
-  async #delete({ object, ownSandbox }: Look, rule: RetentionRule, signal: AbortSignal): Promise<void> {
+  async #delete({ object, ownSandbox }: RetentionSubject, rule: RetentionRule, signal: AbortSignal): Promise<void> {
     const { logger, metrics } = this.#options;
     const { namespace, name, uid } = object.metadata;
     // A resume changes nothing but the sandbox, so garbage collection would take one that was resumed a moment ago. The agent of a
@@ -217,111 +212,18 @@ export class RetentionReconciler {
 
   #observeUsers({ metadata: { namespace, name } }: Sandbox): void {
     for (const user of this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`))
-      this.#observe(this.#ofConversation(user));
+      this.#observe(this.#subjects.ofConversation(user));
   }
 
   /** Caches follow each other in any order: what kept the sandbox may have been this conversation. */
   #observeSandboxOf({ metadata: { namespace }, status }: CachedConversation): void {
     const name = status?.sandboxName;
     const sandbox = name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
-    if (sandbox !== undefined) this.#observe(this.#ofSandbox(sandbox));
+    if (sandbox !== undefined) this.#observe(this.#subjects.ofSandbox(sandbox));
   }
 
-  #observe({ object, countdown }: Look): void {
+  #observe({ object, countdown }: RetentionSubject): void {
     if (countdown !== undefined || announcedOf(object) !== undefined) this.#options.enqueue(requestOf(object));
     else this.#due.forget(object.metadata.uid);
   }
-
-  #cached({ namespace, name }: Request): Look | undefined {
-    const { stores } = this.#options;
-    const [plural = '', own = ''] = name.split('/');
-    if (plural === conversations.plural) {
-      const conversation = stores.conversations.get(namespace, own);
-      return conversation === undefined ? undefined : this.#ofConversation(conversation);
-    }
-    const sandbox = stores.sandboxes.get(namespace, own);
-    return sandbox === undefined ? undefined : this.#ofSandbox(sandbox);
-  }
-
-  #ofConversation(conversation: CachedConversation): Look {
-    const { stores } = this.#options;
-    const { namespace } = conversation.metadata;
-    const { sandboxName, sandboxUID } = conversation.status ?? {};
-    const named = sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
-    const sandbox = isIt(named, sandboxUID) ? named : undefined;
-    const template = stores.templates.get(namespace, templateNameOf(conversation, sandbox));
-    return {
-      object: conversation,
-      countdown: countdownOfConversation({ nowMs: this.#options.clock.now(), conversation, sandbox, template }),
-      conversations: [],
-    };
-  }
-
-  #ofSandbox(sandbox: Sandbox): Look {
-    const { stores } = this.#options;
-    const { namespace, name } = sandbox.metadata;
-    const inIt = stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
-    const template = stores.templates.get(namespace, sandbox.spec.templateName);
-    return {
-      object: sandbox,
-      countdown: countdownOfSandbox({ nowMs: this.#options.clock.now(), sandbox, conversations: inIt, template }),
-      conversations: inIt,
-    };
-  }
-
-  /** The same as the API server has it now; undefined when the object is gone. What can be used again is read last. */
-  async #stored(object: CachedConversation | Sandbox, signal: AbortSignal): Promise<Look | undefined> {
-    const { namespace, name, uid } = object.metadata;
-    const read = <T extends KubeObject>(resource: ResourceDefinition<T>, of: string) => this.#read(resource, namespace, of, signal);
-    if (isConversation(object)) {
-      const stored = await read(conversations, name);
-      if (stored?.metadata.uid !== uid) return undefined;
-      const conversation = cachedConversation(stored);
-      const { sandboxName, sandboxUID } = conversation.status ?? {};
-      const named = sandboxName === undefined ? undefined : await read(sandboxes, sandboxName);
-      const sandbox = isIt(named, sandboxUID) ? named : undefined;
-      const template = await read(sandboxTemplates, templateNameOf(conversation, sandbox));
-      return {
-        object: conversation,
-        countdown: countdownOfConversation({ nowMs: this.#options.clock.now(), conversation, sandbox, template }),
-        conversations: [],
-        ownSandbox: sandbox !== undefined && isOnlyOf(sandbox, conversation) ? sandbox : undefined,
-      };
-    }
-    const sandbox = await read(sandboxes, name);
-    if (sandbox?.metadata.uid !== uid) return undefined;
-    const template = await read(sandboxTemplates, sandbox.spec.templateName);
-    const known = this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
-    // The stored sandbox names those that have joined it, also where no cache shows that yet.
-    const owners = (sandbox.metadata.ownerReferences ?? []).filter(({ kind }) => kind === conversations.kind);
-    const names = new Set([...known.map(({ metadata }) => metadata.name), ...owners.map((owner) => owner.name)]);
-    const users = await Promise.all([...names].map((of) => read(conversations, of)));
-    const inIt = users.flatMap((user) => (user === undefined ? [] : cachedConversation(user)));
-    return {
-      object: sandbox,
-      countdown: countdownOfSandbox({ nowMs: this.#options.clock.now(), sandbox, conversations: inIt, template }),
-      conversations: inIt,
-    };
-  }
-
-  async #read<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, signal: AbortSignal) {
-    try {
-      const stored = await this.#options.client.get(resource, namespace, name, { signal });
-      return resource.accepts?.(stored) === false ? undefined : stored;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
-  }
 }
-
-/** Whether the sandbox of that name is the one that the conversation is in. */
-const isIt = (sandbox: Sandbox | undefined, uid: string | undefined): sandbox is Sandbox =>
-  sandbox !== undefined && (uid === undefined || sandbox.metadata.uid === uid);
-
-/** Whether the sandbox goes with the conversation: all its owners are this one. */
-const isOnlyOf = ({ metadata: { ownerReferences = [] } }: Sandbox, { metadata }: CachedConversation): boolean =>
-  ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid);
-
-const templateNameOf = ({ spec }: CachedConversation, sandbox: Sandbox | undefined): string =>
-  sandbox?.spec.templateName ?? spec.templateName;

@@ -1,16 +1,16 @@
 import { ApiError } from '@conversation-operator/kube/errors';
-import { Patience, TroubleCode, type Trouble } from './trouble.ts';
+import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 
-/** What the API server was asked to create. */
+/** The kind of object that a request creates. */
 export type CreatedKind = 'pod' | 'volume' | 'sandbox';
 
-export interface CreateError extends Trouble {
-  /** The API server's own words: for logs and Events, which the platform's people read, never for clients. */
-  readonly said: string;
+export interface CreateError extends Failure {
+  /** The API server's text, for logs and Events, which administrators read; clients never see it. */
+  readonly serverMessage: string;
 }
 
 interface Pattern {
-  readonly code: TroubleCode;
+  readonly code: FailureCode;
   readonly said: RegExp;
   readonly text: (what: CreatedKind, match: RegExpExecArray) => string;
 }
@@ -31,73 +31,73 @@ const keysOf = (list: string): string =>
  */
 const patterns: readonly Pattern[] = [
   {
-    code: TroubleCode.admissionUnavailable,
+    code: FailureCode.admissionUnavailable,
     said: /failed calling webhook "|admission webhook "[^"]*" does not support dry run/,
     text: (what) => `The cluster could not check the ${what}: one of its admission webhooks does not answer.`,
   },
   {
-    code: TroubleCode.admissionDenied,
+    code: FailureCode.admissionDenied,
     said: /admission webhook "[^"]*" denied the request/,
     text: (what) => `An admission webhook of the cluster refuses the ${what}.`,
   },
   {
-    code: TroubleCode.admissionDenied,
+    code: FailureCode.admissionDenied,
     said: /ValidatingAdmissionPolicy '[^']*'.* denied request/,
     text: (what) => `An admission policy of the cluster refuses the ${what}.`,
   },
   {
-    code: TroubleCode.resourceQuotaExceeded,
+    code: FailureCode.resourceQuotaExceeded,
     said: /exceeded quota: ([^,]+), requested: (.*), used: /,
     text: (what, match) => `The namespace's resource quota${nameIn(match)} has no room for the ${what}: ${keysOf(match[2] ?? '')}.`,
   },
   {
-    code: TroubleCode.resourcesNotSpecified,
+    code: FailureCode.resourcesNotSpecified,
     said: /failed quota: ([^:]+): must specify ([^\n]*)/,
     text: (what, match) =>
       `The namespace's resource quota${nameIn(match)} wants the ${what} to state: ${keysOf((match[2] ?? '').replaceAll(/ for: [^;]*;?/g, ','))}.`,
   },
   {
-    code: TroubleCode.resourceQuotaExceeded,
+    code: FailureCode.resourceQuotaExceeded,
     said: /insufficient quota to (?:consume|match)|(?:status unknown|failed) (?:for )?quota|resource quota evaluation timed out|quota usage is negative/,
     text: (what) => `The namespace has no resource quota that has room for the ${what}.`,
   },
   {
-    code: TroubleCode.limitRangeViolated,
+    code: FailureCode.limitRangeViolated,
     said: /(?:minimum|maximum) ([a-z0-9./-]+) usage per |([a-z0-9./-]+) max limit to request ratio per |error enforcing limit ranges/,
     text: (what, match) => `The ${what} is outside of the namespace's limit range: ${match[1] ?? match[2] ?? 'resources'}.`,
   },
   {
-    code: TroubleCode.podSecurityViolated,
+    code: FailureCode.podSecurityViolated,
     said: /violates PodSecurity "([a-z]+):/,
     text: (_what, match) => `The namespace's pod security standard${nameIn(match)} refuses the pod.`,
   },
   {
-    code: TroubleCode.podSecurityViolated,
+    code: FailureCode.podSecurityViolated,
     said: /security context constraint/,
     text: () => 'No security context constraint of the cluster allows the pod.',
   },
   {
-    code: TroubleCode.namespaceTerminating,
+    code: FailureCode.namespaceTerminating,
     said: /because it is being terminated/,
     text: () => 'The namespace is being deleted.',
   },
   {
-    code: TroubleCode.permissionDenied,
+    code: FailureCode.permissionDenied,
     said: /cannot (?:create|patch) resource "[^"]*"/,
     text: (what) => `The operator has no right to create the ${what}.`,
   },
   {
-    code: TroubleCode.referenceNotFound,
+    code: FailureCode.referenceNotFound,
     said: /serviceaccount "?([^"\s]*)"? not found/,
     text: (_what, match) => `The template names a service account that does not exist:${nameIn(match)}.`,
   },
   {
-    code: TroubleCode.referenceNotFound,
+    code: FailureCode.referenceNotFound,
     said: /no PriorityClass with name (\S+) was found/,
     text: (_what, match) => `The template names a priority class that does not exist:${nameIn(match)}.`,
   },
   {
-    code: TroubleCode.referenceNotFound,
+    code: FailureCode.referenceNotFound,
     said: /RuntimeClass "([^"]*)" not found/,
     text: (_what, match) => `The template names a runtime class that does not exist:${nameIn(match)}.`,
   },
@@ -116,13 +116,18 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
   const said = error.message;
   for (const { code, said: pattern, text } of patterns) {
     const match = pattern.exec(said);
-    if (match !== null) return { code, message: text(what, match), patience: Patience.untilDeadline, said };
+    if (match !== null) return { code, message: text(what, match), policy: FailurePolicy.transient, serverMessage: said };
   }
   // A sandbox is not made of a template: whatever is wrong with one, the cluster's admission says so, or its definitions are others.
   if (error.status === 403 || (what === 'sandbox' && error.status < 500))
-    return { code: TroubleCode.creationForbidden, message: `The cluster refuses the ${what}.`, patience: Patience.untilDeadline, said };
+    return {
+      code: FailureCode.creationForbidden,
+      message: `The cluster refuses the ${what}.`,
+      policy: FailurePolicy.transient,
+      serverMessage: said,
+    };
   if (error.status === 422 || error.status === 400 || error.status === 413)
-    return { code: TroubleCode.templateInvalid, message: invalidText(what, error), patience: Patience.ofFiles, said };
+    return { code: FailureCode.templateInvalid, message: invalidText(what, error), policy: FailurePolicy.template, serverMessage: said };
   return undefined;
 }
 

@@ -11,13 +11,13 @@ import { hasRun, sandboxes, shouldRun, type Sandbox } from '../../resources/sand
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { buildClaim } from './claim.ts';
 import { nameInUse } from './name-in-use.ts';
-import { noticeOfPod, noticeOfVolume } from './notices.ts';
+import { podEvent, volumeEvent } from './events.ts';
 import { buildPod } from './pod.ts';
 import type { PodCreations } from './pod-creations.ts';
 import { createErrorOf, retryAfterMs, type CreatedKind } from './create-error.ts';
 import { failed, outdated, waiting, type Outcome, type Scope } from './scope.ts';
 import { storedObject } from '../stored-object.ts';
-import { isOver } from './trouble.ts';
+import { isFinal } from './failure.ts';
 
 export interface CreationsOptions {
   readonly client: KubeClient;
@@ -63,7 +63,7 @@ export class Creations {
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
     return this.#create(scope, 'volume', async () => {
       scope.claim = await client.create(persistentVolumeClaims, buildClaim(scope.sandbox, template), { signal });
-      return noticeOfVolume(scope.sandbox);
+      return volumeEvent(scope.sandbox);
     });
   }
 
@@ -78,7 +78,7 @@ export class Creations {
       const { uid } = scope.sandbox.metadata;
       const pod = buildPod(scope.sandbox, template, keys.bootstrapKey(uid, scope.sandbox.status?.masterKeyId));
       scope.pod = await this.#createPod(pod, scope.sandbox, signal);
-      return noticeOfPod(sandbox, scope.claim);
+      return podEvent(sandbox, scope.claim);
     });
   }
 
@@ -104,19 +104,19 @@ export class Creations {
     // Paces the attempts and decides nothing.
     const startingForMs = startingSinceTime === undefined ? 0 : clock.now() - Date.parse(startingSinceTime);
     try {
-      const notice = await create();
-      if (notice !== undefined) events.record(scope.sandbox, notice);
+      const event = await create();
+      if (event !== undefined) events.record(scope.sandbox, event);
       return undefined;
     } catch (error) {
       if (isAlreadyExists(error)) return waiting(scope, nameInUse(what, name, startingForMs));
-      const refusal = createErrorOf(error, what);
-      if (refusal === undefined) throw error;
-      const { code, message, patience, said } = refusal;
+      const createError = createErrorOf(error, what);
+      if (createError === undefined) throw error;
+      const { code, message, policy, serverMessage } = createError;
       logger.info('creation was refused', { sandbox: name, what, code, error });
-      const outcome = isOver(patience, { hasRun: hasRun(scope.sandbox), overdue: false })
-        ? failed(scope, refusal)
+      const outcome = isFinal(policy, { hasRun: hasRun(scope.sandbox), overdue: false })
+        ? failed(scope, createError)
         : waiting(scope, { reason: code, message, requeueAfterMs: retryAfterMs(startingForMs) });
-      return { ...outcome, said };
+      return { ...outcome, serverMessage };
     }
   }
 

@@ -13,11 +13,11 @@ import {
   type Sandbox,
 } from '../../resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bindingInMs, claimTrouble, titleTo, volumeNameTaken, volumeNotBound } from './claim-trouble.ts';
+import { bindingInMs, claimFailure, ownershipOf, volumeNameTaken, volumeNotBound } from './claim-failure.ts';
 import { agentContainerOfPod } from './pod.ts';
 import { isLossCode, podLoss } from './pod-loss.ts';
-import { isOnLostNode, nodeLost, podTrouble } from './pod-trouble.ts';
-import { Patience, TroubleCode, isOver, isRefusalCode, isTroubleCode, patienceOfRefusal, type Trouble } from './trouble.ts';
+import { isOnLostNode, nodeLost, podFailure } from './pod-failure.ts';
+import { FailurePolicy, FailureCode, isFinal, isCreateErrorCode, isFailureCode, policyOfCreateError, type Failure } from './failure.ts';
 
 export const SandboxFailure = {
   templateNotFound: 'TemplateNotFound',
@@ -89,7 +89,7 @@ const agentStatusOf = (pod: CachedPod) => {
 const unendedMs = 30_000;
 
 /** The earliest of some times from now, as far as they are still to come. */
-const nextLook = (...inMs: readonly number[]): { readonly requeueAfterMs?: number } => {
+const requeueAtNext = (...inMs: readonly number[]): { readonly requeueAfterMs?: number } => {
   const toCome = inMs.filter((ms) => ms > 0);
   return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
 };
@@ -118,20 +118,26 @@ function decideEnding({ sandbox, now }: ObservedSandbox, pod: CachedPod, deletio
   // Deleted for a reason that is not known: by ourselves, for a pause that is over, unless it was in use until now.
   const unexpected = isOwnedBy(pod, sandbox) && (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(told));
   const { code, message } = unexpected ? loss : { code: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
-  return { kind: 'wait', reason: code, message, ...nextLook(unendedInMs), ...disruption(unexpected && loss.isDisruption, pod, sandbox) };
+  return {
+    kind: 'wait',
+    reason: code,
+    message,
+    ...requeueAtNext(unendedInMs),
+    ...disruption(unexpected && loss.isDisruption, pod, sandbox),
+  };
 }
 
 /** What keeps a sandbox from running, as far as it shows in what there is: the most telling first. */
-function troubleOf({ sandbox, claim, pod, now }: ObservedSandbox): Trouble | undefined {
+function failureOf({ sandbox, claim, pod, now }: ObservedSandbox): Failure | undefined {
   if (pod === undefined) {
-    if (claim !== undefined && titleTo(claim, sandbox) === 'foreign') return volumeNameTaken(claim.metadata.name);
+    if (claim !== undefined && ownershipOf(claim, sandbox) === 'foreign') return volumeNameTaken(claim.metadata.name);
     // What the API server has refused stands nowhere else.
     const { phase, reason, message } = viewOfSandbox(sandbox);
-    return phase === 'STARTING' && isRefusalCode(reason) ? { code: reason, message, patience: patienceOfRefusal(reason) } : undefined;
+    return phase === 'STARTING' && isCreateErrorCode(reason) ? { code: reason, message, policy: policyOfCreateError(reason) } : undefined;
   }
-  const found = podTrouble(pod);
-  const ofClaim = claim === undefined || found?.patience === Patience.none ? undefined : claimTrouble(claim, pod, now);
-  if (found?.code === TroubleCode.volumeNotBound && claim !== undefined && claim.status?.phase !== 'Bound')
+  const found = podFailure(pod);
+  const ofClaim = claim === undefined || found?.policy === FailurePolicy.permanent ? undefined : claimFailure(claim, pod, now);
+  if (found?.code === FailureCode.volumeNotBound && claim !== undefined && claim.status?.phase !== 'Bound')
     return ofClaim ?? volumeNotBound(claim);
   return found ?? ofClaim;
 }
@@ -142,12 +148,12 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   const overdue = startingForMs >= deadlineMs;
   const lives = hasRun(sandbox);
   // The time of a sandbox that has run counts from when its present reason was first shown, not from what kept it before.
-  const endsWith = ({ code, patience }: { readonly code: string; readonly patience: Patience }): boolean =>
-    isOver(patience, { hasRun: lives, overdue: overdue && (!lives || viewOfSandbox(sandbox).reason === code) });
+  const isFinalNow = ({ code, policy }: { readonly code: string; readonly policy: FailurePolicy }): boolean =>
+    isFinal(policy, { hasRun: lives, overdue: overdue && (!lives || viewOfSandbox(sandbox).reason === code) });
   if (pod?.metadata.deletionTimestamp !== undefined) {
     const ending = decideEnding(observed, pod, pod.metadata.deletionTimestamp);
     if (!overdue || lives) return ending;
-    const code = isTroubleCode(ending.reason) ? ending.reason : SandboxFailure.startDeadlineExceeded;
+    const code = isFailureCode(ending.reason) ? ending.reason : SandboxFailure.startDeadlineExceeded;
     return { kind: 'fail', code, message: ending.message };
   }
   if (pod !== undefined && !isOwnedBy(pod, sandbox)) {
@@ -164,25 +170,25 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     const code = SandboxFailure.templateNotFound;
     if (startingForMs < templateGraceMs) return { kind: 'wait', reason: code, message: 'Waiting for its template.', requeueAfterMs: 1_000 };
     const message = `There is no sandbox template ${sandbox.spec.templateName}.`;
-    return endsWith({ code, patience: Patience.ofFiles })
+    return isFinalNow({ code, policy: FailurePolicy.template })
       ? { kind: 'fail', code, message }
-      : { kind: 'wait', reason: code, message, ...nextLook(deadlineMs - startingForMs) };
+      : { kind: 'wait', reason: code, message, ...requeueAtNext(deadlineMs - startingForMs) };
   }
-  const found = troubleOf(observed);
-  const isBinding = found?.code === TroubleCode.volumeNotBound && pod !== undefined && bindingInMs(pod, now) > 0 && !overdue;
-  const trouble = isBinding ? undefined : found;
-  if (trouble !== undefined && endsWith(trouble)) return { kind: 'fail', code: trouble.code, message: trouble.message };
-  if (overdue && trouble === undefined && !lives) {
+  const found = failureOf(observed);
+  const isBinding = found?.code === FailureCode.volumeNotBound && pod !== undefined && bindingInMs(pod, now) > 0 && !overdue;
+  const failure = isBinding ? undefined : found;
+  if (failure !== undefined && isFinalNow(failure)) return { kind: 'fail', code: failure.code, message: failure.message };
+  if (overdue && failure === undefined && !lives) {
     const seconds = Math.round(deadlineMs / 1000);
     const code = SandboxFailure.startDeadlineExceeded;
     return { kind: 'fail', code, message: `The sandbox was not ready within ${seconds} s${unreadyBecause(pod)}.` };
   }
-  if (pod === undefined && claim !== undefined && titleTo(claim, sandbox) !== 'own') {
+  if (pod === undefined && claim !== undefined && ownershipOf(claim, sandbox) !== 'own') {
     const { code, message } =
-      trouble?.code === TroubleCode.volumeNameTaken
-        ? trouble
+      failure?.code === FailureCode.volumeNameTaken
+        ? failure
         : { code: SandboxReason.waitingForVolume, message: 'Waiting for a volume of the same name to go.' };
-    return { kind: 'wait', reason: code, message, ...nextLook(deadlineMs - startingForMs) };
+    return { kind: 'wait', reason: code, message, ...requeueAtNext(deadlineMs - startingForMs) };
   }
   if (template !== undefined && claim === undefined) return { kind: 'create-claim', template };
   if (template !== undefined && pod === undefined) return { kind: 'create-pod', template };
@@ -202,13 +208,13 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     const waiting = isBinding
       ? { code: SandboxReason.waitingForVolume, message: 'Waiting for its volume to be bound.' }
       : { code: SandboxReason.waitingForPod, message: `Waiting for its pod to start${graceMs > 0 ? '' : unreadyBecause(pod)}.` };
-    const { code, message } = trouble ?? waiting;
+    const { code, message } = failure ?? waiting;
     return {
       kind: 'wait',
       reason: code,
       message,
-      ...nextLook(deadlineMs - startingForMs, graceMs),
-      ...disruption(trouble?.code === TroubleCode.nodeLost, pod, sandbox),
+      ...requeueAtNext(deadlineMs - startingForMs, graceMs),
+      ...disruption(failure?.code === FailureCode.nodeLost, pod, sandbox),
     };
   }
   const { status } = sandbox;

@@ -1,5 +1,5 @@
 import { SandboxReason } from '../../resources/sandbox.ts';
-import { bindingMs, volumeNameTaken } from './claim-trouble.ts';
+import { bindingMs, volumeNameTaken } from './claim-failure.ts';
 import { retryAfterMs, type CreatedKind } from './create-error.ts';
 
 export interface WaitingFor {

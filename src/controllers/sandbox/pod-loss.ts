@@ -1,10 +1,10 @@
 import { SandboxReason } from '../../resources/sandbox.ts';
 import type { CachedPod } from '../../resources/cached-pod.ts';
-import { TroubleCode } from './trouble.ts';
+import { FailureCode } from './failure.ts';
 
 /** Why a pod went, or goes, that was still wanted. */
 export interface PodLoss {
-  readonly code: typeof TroubleCode.podEvicted | typeof TroubleCode.nodeLost | typeof SandboxReason.podLost;
+  readonly code: typeof FailureCode.podEvicted | typeof FailureCode.nodeLost | typeof SandboxReason.podLost;
   /** Safe to show to the sandbox's owner. */
   readonly message: string;
   /** The cluster, or a person, took the pod away. Else what ran in it may have ended it: its own crashes, memory or scratch space. */
@@ -12,13 +12,13 @@ export interface PodLoss {
 }
 
 const evicted = (why: string): PodLoss => ({
-  code: TroubleCode.podEvicted,
+  code: FailureCode.podEvicted,
   message: `Its pod was evicted${why}.`,
   isDisruption: true,
 });
 /** By a kubelet under pressure: whoever uses most goes first, and a run that takes everything is evicted again and again. */
 const evictedForUse = (why: string): PodLoss => ({ ...evicted(why), isDisruption: false });
-const lostNode = (message: string): PodLoss => ({ code: TroubleCode.nodeLost, message, isDisruption: true });
+const lostNode = (message: string): PodLoss => ({ code: FailureCode.nodeLost, message, isDisruption: true });
 const shutDown = lostNode('Its node was shut down.');
 
 /** Of the condition DisruptionTarget, by its reason; an eviction says who asked for it in its message alone. */
@@ -71,5 +71,5 @@ export function podLoss(pod: CachedPod): PodLoss {
   return { code: SandboxReason.podLost, message: `${how}${reason === undefined ? '' : ` (${reason})`}.`, isDisruption };
 }
 
-const codes: ReadonlySet<string> = new Set([TroubleCode.podEvicted, TroubleCode.nodeLost, SandboxReason.podLost]);
+const codes: ReadonlySet<string> = new Set([FailureCode.podEvicted, FailureCode.nodeLost, SandboxReason.podLost]);
 export const isLossCode = (reason: string): boolean => codes.has(reason);

@@ -26,14 +26,14 @@ import { AgentStops } from './agent-stops.ts';
 import type { AgentSide } from './agent-webhook.ts';
 import { Creations } from './creations.ts';
 import { decideSandbox, hasEnded, type ObservedSandbox, type SandboxStep } from './decide.ts';
-import { noticeOfChange } from './notices.ts';
+import { statusEvent } from './events.ts';
 import { PodBackoff } from './pod-backoff.ts';
 import type { PodCreations } from './pod-creations.ts';
-import { lastOutputOf } from './pod-trouble.ts';
+import { lastOutputOf } from './pod-failure.ts';
 import { failed, observedOf, outdated, waiting, type Outcome, type Scope } from './scope.ts';
 import { runningProgress, sandboxStatus, unready, type SandboxProgress } from './status.ts';
 import { deleteObject, storedObject } from '../stored-object.ts';
-import { TroubleCode } from './trouble.ts';
+import { FailureCode } from './failure.ts';
 
 export interface SandboxReconcilerOptions {
   readonly client: KubeClient;
@@ -100,7 +100,7 @@ export class SandboxReconciler {
     };
     // From before the reservation to after the creation: in between the sandbox may be deleted, and its slot is not free then.
     try {
-      const { progress, requeueAfterMs, said } = shouldRun(cached)
+      const { progress, requeueAfterMs, serverMessage } = shouldRun(cached)
         ? await this.#options.podCreations.during(cached.metadata.uid, () => this.#run(scope, signal))
         : await this.#advance(scope, signal);
       if (progress !== undefined) {
@@ -108,7 +108,7 @@ export class SandboxReconciler {
         const status = sandboxStatus(sandbox, progress, isoTime(clock));
         if (!isDeepStrictEqual(status, sandbox.status)) {
           scope.sandbox = await this.#options.client.updateStatus(sandboxes, { ...sandbox, status }, { signal });
-          this.#explain(sandbox, { ...sandbox, status }, said);
+          this.#explain(sandbox, { ...sandbox, status }, serverMessage);
         }
       }
       return requeueAfterMs === undefined ? undefined : { requeueAfterMs };
@@ -231,7 +231,7 @@ export class SandboxReconciler {
     if (pod !== undefined && (await storedObject(this.#options.client, pods, pod, signal)) === undefined) return outdated;
     this.#podBackoff.ended(sandbox.metadata.uid, pod?.metadata.uid ?? sandbox.metadata.resourceVersion, 0);
     // Of an agent that has run, output may hold what its model's provider was told: only the first start shows it.
-    const output = failure.code === TroubleCode.crashLoop && !hasRun(sandbox) && pod !== undefined ? lastOutputOf(pod) : undefined;
+    const output = failure.code === FailureCode.crashLoop && !hasRun(sandbox) && pod !== undefined ? lastOutputOf(pod) : undefined;
     if (output === undefined) return failed(scope, failure);
     return failed(scope, { ...failure, message: `${failure.message} It printed: ${this.#shown(output, sandbox)}` });
   }
@@ -275,11 +275,11 @@ export class SandboxReconciler {
     };
   }
 
-  #explain(before: Sandbox, after: Sandbox, said: string | undefined): void {
+  #explain(before: Sandbox, after: Sandbox, serverMessage: string | undefined): void {
     const { phase, reason } = after.status ?? {};
     if (phase !== before.status?.phase || reason !== before.status?.reason)
       this.#options.logger.info('sandbox changed', { sandbox: after.metadata.name, phase, reason });
-    const notice = noticeOfChange(before, after, said);
-    if (notice !== undefined) this.#options.events.record(after, notice);
+    const event = statusEvent(before, after, serverMessage);
+    if (event !== undefined) this.#options.events.record(after, event);
   }
 }

@@ -23,7 +23,7 @@ export interface Outcome {
   /** Absent: what the cache shows is not true any more, so nothing is said of it. */
   readonly progress?: SandboxProgress;
   /** The API server's own words on why something could not be created: for Events and logs alone. */
-  readonly said?: string;
+  readonly serverMessage?: string;
   readonly requeueAfterMs?: number | undefined;
 }
 

@@ -12,7 +12,7 @@ import { agentContainerOf, sandboxTemplates, type SandboxTemplate } from '../../
 import { buildClaim } from '../sandbox/claim.ts';
 import { buildPod } from '../sandbox/pod.ts';
 import { createErrorOf, type CreatedKind } from '../sandbox/create-error.ts';
-import { TroubleCode, isRefusalCode } from '../sandbox/trouble.ts';
+import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
 
 export interface TemplateReconcilerOptions {
   readonly client: KubeClient;
@@ -26,15 +26,15 @@ type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
 const judgeAgainMs = 60_000;
 
 /** Refusals that say nothing of the template. */
-const notItsFault: ReadonlySet<TroubleCode> = new Set([
-  TroubleCode.resourceQuotaExceeded,
-  TroubleCode.admissionUnavailable,
-  TroubleCode.permissionDenied,
-  TroubleCode.namespaceTerminating,
+const notItsFault: ReadonlySet<FailureCode> = new Set([
+  FailureCode.resourceQuotaExceeded,
+  FailureCode.admissionUnavailable,
+  FailureCode.permissionDenied,
+  FailureCode.namespaceTerminating,
 ]);
 
 /** Of a refused one; only its author changes one that is invalid. */
-const mayChange = (reason: string): boolean => isRefusalCode(reason) && reason !== TroubleCode.templateInvalid;
+const mayChange = (reason: string): boolean => isCreateErrorCode(reason) && reason !== FailureCode.templateInvalid;
 
 /** A sandbox that will never exist, to make a pod of for the dry run. */
 const specimen = (template: SandboxTemplate): Sandbox => ({
@@ -100,7 +100,7 @@ export class TemplateReconciler {
       const refusal = createErrorOf(error, what);
       if (refusal === undefined) throw error;
       // For the platform's people, who may read what their API server says; REST never shows it.
-      const message = `${refusal.message} The API server says: ${refusal.said}`.slice(0, 2048);
+      const message = `${refusal.message} The API server says: ${refusal.serverMessage}`.slice(0, 2048);
       return { status: notItsFault.has(refusal.code) ? 'Unknown' : 'False', reason: refusal.code, message };
     }
   }

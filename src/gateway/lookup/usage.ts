@@ -1,5 +1,5 @@
-import { Group } from '../../quota/group.ts';
-import { classify, usesSlot } from '../../quota/slot.ts';
+import { LimitGroup } from '../../quota/limit-group.ts';
+import { classify, usesSlot } from '../../quota/classify.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations as conversationKind, isStartOver, startStatusOf } from '../../resources/conversation.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
@@ -40,15 +40,15 @@ interface GroupSources {
 }
 
 /** The sandboxes of one owner as the operator sees them. */
-export function groupOf(holdings: Holdings, rule: QuotaRule | undefined, { now, templates }: GroupSources): Group {
+export function groupOf(holdings: Holdings, rule: QuotaRule | undefined, { now, templates }: GroupSources): LimitGroup {
   const inside = conversationsIn(holdings);
-  const group = new Group();
+  const group = new LimitGroup();
   group.rule = rule;
   const limits = new Map(templates.map(({ metadata, spec }) => [metadata.name, spec]));
   for (const sandbox of holdings.sandboxes) {
     const conversations = inside.get(sandbox.metadata.name) ?? [];
     group.add(classify({ sandbox, conversations, limits: limits.get(sandbox.spec.templateName), now }));
   }
-  group.ripen(now);
+  group.advance(now);
   return group;
 }

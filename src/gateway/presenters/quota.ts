@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isAutomatic } from '../../quota/automatic-resume.ts';
-import type { Group } from '../../quota/group.ts';
-import { outlookIn, queueOf } from '../../quota/outlook.ts';
+import type { LimitGroup } from '../../quota/limit-group.ts';
+import { forecastIn, waitingIn } from '../../quota/admission-forecast.ts';
 import { autoResumePolicies, quotaPolicies, quotaScopes, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { CapField } from '../../resources/quota-caps.ts';
 import type { QuotaRule } from '../../resources/quota-rules.ts';
@@ -70,7 +70,7 @@ export interface SharedLimit {
 export interface QuotaSources {
   readonly owner: string;
   /** The owner's own sandboxes, under the quota for them. */
-  readonly group: Group;
+  readonly group: LimitGroup;
   /** Starts of theirs that have no sandbox yet. */
   readonly starts: number;
   readonly shared: SharedLimit | undefined;
@@ -138,8 +138,8 @@ function nextStart(sources: QuotaSources): NextStart {
     const { rule, current } = refused;
     return { outcome: 'rejected', rule, reason: `It would be refused: ${full(rule)}, and ${current} are.` };
   }
-  const queue = queueOf(group);
-  const outlook = outlookIn(group, { ...queue, demanding: queue.demanding + starts, ready: queue.ready + starts });
+  const queue = waitingIn(group);
+  const outlook = forecastIn(group, { ...queue, demanding: queue.demanding + starts, ready: queue.ready + starts });
   switch (outlook.outcome) {
     case 'admitted': {
       const rule = group.rule ?? shared?.rule;
@@ -178,7 +178,7 @@ export function presentQuota(sources: QuotaSources): QuotaRecord {
   return {
     active: group.taken,
     waiting: group.waiting.size + starts,
-    paused: group.comingBack,
+    paused: group.toResume,
     quotas: limits.sort((one, other) => one.limit - one.active - (other.limit - other.active)),
     stored: { conversations: stored.conversations, stored_bytes: stored.storedBytes, sandboxes: stored.sandboxes },
     caps: caps.map(({ quotaName, scope, field, limit, current }) => ({ quota: quotaName, scope, of: capNames[field], limit, current })),

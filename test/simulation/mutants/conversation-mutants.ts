@@ -52,8 +52,8 @@ export const conversationMutants = {
   },
   'a webhook brings no poll forward': {
     file: 'src/controllers/operator.ts',
-    from: 'if (waitMs !== undefined) status.enqueueAfter(request, waitMs);',
-    to: 'void waitMs;',
+    from: 'if (delayMs !== undefined) channels.notified.enqueue(request, delayMs);',
+    to: 'void delayMs;',
     rule: 'what an agent tells is known soon',
     letters: true,
     seed: 6,

@@ -94,7 +94,7 @@ export const retentionMutants = {
     seed: 24,
   },
   'a volume goes with the first of the conversations that use it': {
-    file: 'src/controllers/retention/reconcile.ts',
+    file: 'src/controllers/retention/subjects.ts',
     from: 'ownerReferences.every(({ uid }) => uid === metadata.uid);',
     to: 'ownerReferences.some(({ uid }) => uid === metadata.uid);',
     rule: used,
@@ -162,8 +162,8 @@ export const retentionMutants = {
     seed: 2,
   },
   'the change of a template is not seen': {
-    file: 'src/controllers/operator.ts',
-    from: 'updated: (changed, old) => expiry.observeTemplate(changed, old),',
+    file: 'src/controllers/retention-controller.ts',
+    from: 'updated: (template, old) => reconciler.observeTemplate(template, old),',
     to: '',
     rule: announcedInTime,
     faults: 'none',

@@ -59,7 +59,7 @@ export const sandboxMutants = {
   },
   'the start deadline counts after the first run': {
     file: 'src/controllers/sandbox/decide.ts',
-    from: 'if (overdue && trouble === undefined && !lives) {',
+    from: 'if (overdue && failure === undefined && !lives) {',
     to: 'if (overdue && trouble === undefined) {',
     rule: 'a sandbox that has run does not fail for what passes',
     seed: 4,

@@ -69,7 +69,7 @@ it('takes a start for over that has failed before it stored which sandbox it has
     },
   });
   const joined = { ...made, metadata: { ...made.metadata, ownerReferences: [ownerReferenceTo(joining, { controller: false })] } };
-  const state = () => scene.admission.domain('default').slot(joined.metadata.uid)?.state;
+  const state = () => scene.admission.queue('default').slot(joined.metadata.uid)?.state;
   scene.showConversation(joining);
   scene.show(joined);
   expect(state()).toBe('starting');

@@ -1,6 +1,6 @@
 import { ApiError, TransportError } from '../../../packages/kube/src/errors.ts';
 import { createErrorOf, retryAfterMs, type CreatedKind } from '../../../src/controllers/sandbox/create-error.ts';
-import type { Patience, TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
+import type { FailurePolicy, FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 
 type Body = ConstructorParameters<typeof ApiError>[1];
 
@@ -10,7 +10,7 @@ const answer = (status: number, reason: string, message: string, details?: Body[
   new ApiError(status, { reason, code: status, message, ...(details === undefined ? {} : { details }) });
 
 /** As a kube-apiserver 1.34 and the policy engines in front of it word them. */
-const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][] = [
+const createErrors: [string, CreatedKind, ApiError, FailureCode, FailurePolicy, string][] = [
   [
     'a quota that is full',
     'pod',
@@ -18,7 +18,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'exceeded quota: team-a, requested: requests.cpu=2,requests.memory=4Gi, used: requests.cpu=9,requests.memory=30Gi, limited: requests.cpu=10,requests.memory=32Gi',
     ),
     'ResourceQuotaExceeded',
-    'until-deadline',
+    'transient',
     "The namespace's resource quota team-a has no room for the pod: requests.cpu, requests.memory.",
   ],
   [
@@ -26,7 +26,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('exceeded quota: objects, requested: pods=1, used: pods=5, limited: pods=5'),
     'ResourceQuotaExceeded',
-    'until-deadline',
+    'transient',
     'objects has no room for the pod: pods.',
   ],
   [
@@ -37,7 +37,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'persistentvolumeclaims',
     ),
     'ResourceQuotaExceeded',
-    'until-deadline',
+    'transient',
     'disks has no room for the volume: fast.storageclass.storage.k8s.io/requests.storage, persistentvolumeclaims.',
   ],
   [
@@ -45,7 +45,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('status unknown for quota: team-a, resources: pods'),
     'ResourceQuotaExceeded',
-    'until-deadline',
+    'transient',
     'no resource quota',
   ],
   [
@@ -53,7 +53,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     answer(403, 'Forbidden', 'pods "sbx-1" is forbidden: insufficient quota to match these scopes: [{PriorityClass In [high]}]'),
     'ResourceQuotaExceeded',
-    'until-deadline',
+    'transient',
     'no resource quota',
   ],
   [
@@ -61,7 +61,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     answer(500, 'InternalError', 'Internal error occurred: resource quota evaluation timed out'),
     'ResourceQuotaExceeded',
-    'until-deadline',
+    'transient',
     '',
   ],
   [
@@ -69,7 +69,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('failed quota: team-a: must specify limits.cpu for: agent; limits.memory for: agent,sidecar; requests.cpu for: agent'),
     'ResourcesNotSpecified',
-    'until-deadline',
+    'transient',
     "The namespace's resource quota team-a wants the pod to state: limits.cpu, limits.memory, requests.cpu.",
   ],
   [
@@ -77,7 +77,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('[maximum cpu usage per Container is 1, but limit is 2, maximum memory usage per Container is 1Gi, but limit is 4Gi]'),
     'LimitRangeViolated',
-    'until-deadline',
+    'transient',
     "The pod is outside of the namespace's limit range: cpu.",
   ],
   [
@@ -85,7 +85,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'volume',
     forbidden('minimum storage usage per PersistentVolumeClaim is 20Gi, but request is 10Gi', 'persistentvolumeclaims'),
     'LimitRangeViolated',
-    'until-deadline',
+    'transient',
     'storage',
   ],
   [
@@ -93,7 +93,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('memory max limit to request ratio per Container is 4, but provided ratio is 16.000000'),
     'LimitRangeViolated',
-    'until-deadline',
+    'transient',
     'memory',
   ],
   [
@@ -103,7 +103,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "agent" must set securityContext.allowPrivilegeEscalation=false), unrestricted capabilities (container "agent" must set securityContext.capabilities.drop=["ALL"]), seccompProfile (pod or container "agent" must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost")',
     ),
     'PodSecurityViolated',
-    'until-deadline',
+    'transient',
     "The namespace's pod security standard restricted refuses the pod.",
   ],
   [
@@ -113,7 +113,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'unable to validate against any security context constraint: [provider "anyuid": Forbidden: not usable by user or serviceaccount, provider restricted-v2: .spec.securityContext.fsGroup: Invalid value: []int64{10001}: 10001 is not an allowed group]',
     ),
     'PodSecurityViolated',
-    'until-deadline',
+    'transient',
     'security context constraint',
   ],
   [
@@ -125,7 +125,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'admission webhook "validate.kyverno.svc-fail" denied the request: resource Pod/default/sbx-1 was blocked due to the following policies\n\nrequire-labels: team label is required, see https://wiki.internal/labels',
     ),
     'AdmissionDenied',
-    'until-deadline',
+    'transient',
     'An admission webhook of the cluster refuses the pod.',
   ],
   [
@@ -133,7 +133,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     answer(400, '', 'admission webhook "deny.example.com" denied the request without explanation'),
     'AdmissionDenied',
-    'until-deadline',
+    'transient',
     'webhook',
   ],
   [
@@ -141,7 +141,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'volume',
     answer(403, 'Forbidden', 'admission webhook "validation.gatekeeper.sh" denied the request: [storage] class fast is not allowed'),
     'AdmissionDenied',
-    'until-deadline',
+    'transient',
     'refuses the volume',
   ],
   [
@@ -149,7 +149,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     answer(422, 'Invalid', 'admission webhook "vpod.example.com" denied the request: spec.containers: Invalid value: image is not signed'),
     'AdmissionDenied',
-    'until-deadline',
+    'transient',
     'webhook',
   ],
   [
@@ -161,7 +161,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       "pods \"sbx-1\" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'images-here' denied request: failed expression: object.spec.containers.all(c, c.image.startsWith('registry.internal/'))",
     ),
     'AdmissionDenied',
-    'until-deadline',
+    'transient',
     'An admission policy of the cluster refuses the pod.',
   ],
   [
@@ -173,7 +173,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'Internal error occurred: failed calling webhook "validate.kyverno.svc-fail": failed to call webhook: Post "https://kyverno-svc.kyverno.svc:443/validate/fail?timeout=10s": no endpoints available for service "kyverno-svc"',
     ),
     'AdmissionUnavailable',
-    'until-deadline',
+    'transient',
     'does not answer',
   ],
   [
@@ -185,7 +185,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'Internal error occurred: failed calling webhook "sidecar.istio.io": failed to call webhook: Post "https://istiod.istio-system.svc:443/inject?timeout=10s": context deadline exceeded',
     ),
     'AdmissionUnavailable',
-    'until-deadline',
+    'transient',
     '',
   ],
   [
@@ -197,7 +197,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'pods is forbidden: User "system:serviceaccount:agents:conversation-operator" cannot create resource "pods" in API group "" in the namespace "team-a"',
     ),
     'PermissionDenied',
-    'until-deadline',
+    'transient',
     'The operator has no right to create the pod.',
   ],
   [
@@ -205,7 +205,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'volume',
     forbidden('unable to create new content in namespace team-a because it is being terminated', 'persistentvolumeclaims'),
     'NamespaceTerminating',
-    'until-deadline',
+    'transient',
     'The namespace is being deleted.',
   ],
   [
@@ -213,7 +213,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('error looking up service account team-a/agents: serviceaccount "agents" not found'),
     'ReferenceNotFound',
-    'until-deadline',
+    'transient',
     'a service account that does not exist: agents.',
   ],
   [
@@ -221,7 +221,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('no PriorityClass with name low was found'),
     'ReferenceNotFound',
-    'until-deadline',
+    'transient',
     'a priority class that does not exist: low.',
   ],
   [
@@ -229,7 +229,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('pod rejected: RuntimeClass "gvisor" not found'),
     'ReferenceNotFound',
-    'until-deadline',
+    'transient',
     'a runtime class that does not exist: gvisor.',
   ],
   [
@@ -237,7 +237,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
     'pod',
     forbidden('the reason is 42 at 10.0.0.1'),
     'CreationForbidden',
-    'until-deadline',
+    'transient',
     'The cluster refuses the pod.',
   ],
   [
@@ -255,7 +255,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       },
     ),
     'TemplateInvalid',
-    'of-files',
+    'template',
     'The template makes no valid pod: spec.containers[0].image, spec.containers[0].resources.requests.',
   ],
   [
@@ -267,7 +267,7 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal number into Go struct field Container.spec.containers.name of type string',
     ),
     'TemplateInvalid',
-    'of-files',
+    'template',
     'The template makes no valid pod.',
   ],
   [
@@ -282,18 +282,18 @@ const refusals: [string, CreatedKind, ApiError, TroubleCode, Patience, string][]
       },
     ),
     'TemplateInvalid',
-    'of-files',
+    'template',
     'no valid volume: spec.resources[storage].',
   ],
 ];
 
-it.each(refusals)('%s', (_sentence, what, error, code, patience, words) => {
-  const refusal = createErrorOf(error, what);
-  expect(refusal).toMatchObject({ code, patience, said: error.message });
-  expect(refusal?.message).toContain(words);
+it.each(createErrors)('%s', (_sentence, what, error, code, policy, words) => {
+  const createError = createErrorOf(error, what);
+  expect(createError).toMatchObject({ code, policy, serverMessage: error.message });
+  expect(createError?.message).toContain(words);
 });
 
-it.each(refusals)('%s: clients see no text of the cluster', (_sentence, what, error) => {
+it.each(createErrors)('%s: clients see no text of the cluster', (_sentence, what, error) => {
   const { message = '' } = createErrorOf(error, what) ?? {};
   expect(message).toMatch(/^[A-Z][^\n]*\.$/);
   expect(message).not.toMatch(/https?:|\.svc|serviceaccount:|\d+\.\d+\.\d+\.\d+|used:|limited:|Invalid value|expression|internal/);
@@ -317,7 +317,7 @@ it.each([
   ['a namespace that is gone', answer(404, 'NotFound', 'namespaces "team-a" not found')],
   ['no answer', new TransportError('connect ECONNREFUSED')],
   ['anything else', new TypeError('x')],
-])('no refusal is %s', (_sentence, error) => {
+])('no createError is %s', (_sentence, error) => {
   expect(createErrorOf(error, 'pod')).toBeUndefined();
 });
 
@@ -353,5 +353,5 @@ it.each([
     'The cluster refuses the sandbox.',
   ],
 ])('of a sandbox: %s', (_sentence, error, code, message) => {
-  expect(createErrorOf(error, 'sandbox')).toMatchObject({ code, message, patience: 'until-deadline' });
+  expect(createErrorOf(error, 'sandbox')).toMatchObject({ code, message, policy: 'transient' });
 });

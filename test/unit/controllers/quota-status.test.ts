@@ -1,4 +1,4 @@
-import { Domain } from '../../../src/controllers/admission/domain.ts';
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
 import { QuotaStatusReconciler } from '../../../src/controllers/admission/quota-status.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import { conversationQuotas, type ConversationQuota, type ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
@@ -16,14 +16,14 @@ async function statusOf(wishes: Wishes, slots: readonly Slot[]): Promise<Convers
       client.create(conversationQuotas, { ...aQuota(name, spec), metadata: { name, namespace: 'default' } }),
     ),
   );
-  const domain = new Domain();
-  domain.setRules(quotaRules(quotas));
-  for (const slot of slots) domain.put(slot);
+  const queue = new AdmissionQueue();
+  queue.setRules(quotaRules(quotas));
+  for (const slot of slots) queue.put(slot);
   const get = (_namespace: string, name: string) => quotas.find(({ metadata }) => metadata.name === name);
   const reconciler = new QuotaStatusReconciler({
     client,
     stores: { quotas: { get, list: () => quotas, byIndex: () => [], size: quotas.length } },
-    domain: () => domain,
+    queue: () => queue,
     limits: { countsFor: () => ({}) },
     clock: { now: () => noonMs, monotonic: () => 0, after: () => ({ cancel: () => undefined }) },
   });

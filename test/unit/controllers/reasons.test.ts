@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { StartErrorCode } from '../../../src/controllers/conversation/start/start-failure.ts';
 import { SandboxFailure } from '../../../src/controllers/sandbox/decide.ts';
-import { TroubleCode } from '../../../src/controllers/sandbox/trouble.ts';
+import { FailureCode } from '../../../src/controllers/sandbox/failure.ts';
 import { problems } from '../../../src/gateway/errors/catalogue.ts';
 import { CapExceeded } from '../../../src/resources/cap-exceeded.ts';
 import { ConversationCondition, FinishedReason } from '../../../src/resources/conversation.ts';
@@ -14,7 +14,7 @@ const page = readFileSync(new URL('../../../docs/reasons.md', import.meta.url), 
 const notShown = new Set<string>([SandboxReason.admitted]);
 
 it.each(
-  [StartErrorCode, SandboxFailure, TroubleCode, SandboxReason, FinishedReason, CapExceeded]
+  [StartErrorCode, SandboxFailure, FailureCode, SandboxReason, FinishedReason, CapExceeded]
     .flatMap((codes) => Object.values(codes))
     .filter((code) => !notShown.has(code)),
 )('docs/reasons.md explains %s', (code) => {

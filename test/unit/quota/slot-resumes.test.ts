@@ -1,4 +1,5 @@
-import { classify, type Slot } from '../../../src/quota/slot.ts';
+import { classify } from '../../../src/quota/classify.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import type { ConversationStatus } from '../../../src/resources/conversation.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
@@ -126,14 +127,14 @@ describe('a sandbox that came back by itself', () => {
       },
       { automatic: false },
     ],
-    ['rests once it was paused again with nothing to do', { sandbox: paused(1), conversations: [finished] }, { state: 'resting' }],
+    ['rests once it was paused again with nothing to do', { sandbox: paused(1), conversations: [finished] }, { state: 'suspended' }],
     [
       'comes back after a minute where something was interrupted',
       { sandbox: paused(1), conversations: [cut] },
-      { state: 'resumable', comebackAt: noonMs + minute },
+      { state: 'resumable', resumesAt: noonMs + minute },
     ],
-    ['comes back after two the next time', { sandbox: paused(2), conversations: [cut] }, { comebackAt: noonMs + 2 * minute }],
-    ['comes back after an hour in the end', { sandbox: paused(40), conversations: [cut] }, { comebackAt: noonMs + 60 * minute }],
+    ['comes back after two the next time', { sandbox: paused(2), conversations: [cut] }, { resumesAt: noonMs + 2 * minute }],
+    ['comes back after an hour in the end', { sandbox: paused(40), conversations: [cut] }, { resumesAt: noonMs + 60 * minute }],
     ['is like any other once somebody asks for it', { sandbox: asked(paused(5)), conversations: [cut] }, { state: 'waiting' }],
   ];
   it.each(cases)('%s', (_sentence, facts, expected) => {
@@ -143,7 +144,7 @@ describe('a sandbox that came back by itself', () => {
   it('comes back at once the first time, whatever it was doing', () => {
     expect(is({ sandbox: was({ conditions: [seen('Quota')] }), conversations: [finished] })).toMatchObject({
       state: 'resumable',
-      comebackAt: 0,
+      resumesAt: 0,
     });
   });
 });

@@ -1,5 +1,6 @@
-import { Domain } from '../../../src/controllers/admission/domain.ts';
-import { classify, type Slot } from '../../../src/quota/slot.ts';
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import { classify } from '../../../src/quota/classify.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import { quotaRules } from '../../../src/resources/quota-rules.ts';
 import type { SandboxState } from '../../../src/resources/sandbox.ts';
@@ -84,24 +85,23 @@ describe('a sandbox whose agent can not be used', () => {
   });
 
   it('gives its slot to a newcomer, before any that works', () => {
-    const domain = new Domain();
-    domain.setRules(quotaRules([aQuota('everyone', { limit: 2, onExceeded: 'PauseOldest' })]));
+    const queue = new AdmissionQueue();
+    queue.setRules(quotaRules([aQuota('everyone', { limit: 2, onExceeded: 'PauseOldest' })]));
     const older = aSandbox({
       name: 'older',
       status: { replicas: 1, activeSinceTime: later(-day), lastContainerID: 'c', conditions: [admitted, condition('Ready', 'True')] },
     });
-    for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })])
-      domain.put(classify({ sandbox, conversations: [], now: noonMs }));
-    const ripeAt = noonMs + minute + 30 * second;
-    expect(domain.next(noonMs + minute)).toMatchObject({ kind: 'evict', slot: { name: 'older' } });
-    expect(domain.next(ripeAt)).toMatchObject({ kind: 'evict', slot: { name: 'silent' } });
+    for (const sandbox of [silent, older, aSandbox({ name: 'newcomer' })]) queue.put(classify({ sandbox, conversations: [], now: noonMs }));
+    const evictableAt = noonMs + minute + 30 * second;
+    expect(queue.next(noonMs + minute)).toMatchObject({ kind: 'evict', slot: { name: 'older' } });
+    expect(queue.next(evictableAt)).toMatchObject({ kind: 'evict', slot: { name: 'silent' } });
   });
 
   it('is paused for its idleness after 30 min of silence, and not kept for ever', () => {
-    const domain = new Domain();
-    domain.put(classify({ sandbox: silent, conversations: [], limits, now: noonMs }));
-    expect(domain.next(noonMs + 30 * minute)).toBeUndefined();
-    expect(domain.wakeAt).toBe(noonMs + 31 * minute);
-    expect(domain.next(domain.wakeAt)).toMatchObject({ kind: 'expire', slot: { name: 'silent' }, reason: 'Idle' });
+    const queue = new AdmissionQueue();
+    queue.put(classify({ sandbox: silent, conversations: [], limits, now: noonMs }));
+    expect(queue.next(noonMs + 30 * minute)).toBeUndefined();
+    expect(queue.wakeAt).toBe(noonMs + 31 * minute);
+    expect(queue.next(queue.wakeAt)).toMatchObject({ kind: 'expire', slot: { name: 'silent' }, reason: 'Idle' });
   });
 });

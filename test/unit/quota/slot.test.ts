@@ -1,4 +1,5 @@
-import { classify, type Slot } from '../../../src/quota/slot.ts';
+import { classify } from '../../../src/quota/classify.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
 import { resumeRequestedAnnotation, type Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';
@@ -74,7 +75,7 @@ describe('to its quotas a sandbox', () => {
       { sandbox: quotaPaused },
       { state: 'resumable', taken: false, pausedSince: noonMs },
     ],
-    ['rests after its idle time', { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }) }, { state: 'resting' }],
+    ['rests after its idle time', { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }) }, { state: 'suspended' }],
     [
       'comes back by itself when its agent worked after all as it was paused for its idleness',
       { sandbox: aSandbox({ status: { conditions: [seen('Idle')] } }), conversations: [cut('Idle')] },
@@ -83,9 +84,9 @@ describe('to its quotas a sandbox', () => {
     [
       'rests after its longest time, whatever it was doing',
       { sandbox: aSandbox({ status: { conditions: [seen('MaxActiveTime')] } }), conversations: [cut('MaxActiveTime')] },
-      { state: 'resting' },
+      { state: 'suspended' },
     ],
-    ['rests after it was refused', { sandbox: aSandbox({ status: { conditions: [seen('QuotaExceeded')] } }) }, { state: 'resting' }],
+    ['rests after it was refused', { sandbox: aSandbox({ status: { conditions: [seen('QuotaExceeded')] } }) }, { state: 'suspended' }],
     [
       'is a newcomer when somebody asks for it by REST',
       { sandbox: asking(quotaPaused, later(500)) },

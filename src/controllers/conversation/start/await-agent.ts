@@ -3,7 +3,7 @@ import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { ConversationStatus } from '../../../resources/conversation.ts';
 import { SandboxReason, hasRun, sandboxes, viewOfSandbox, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
-import { troubleIn } from '../../sandbox/trouble.ts';
+import { failureIn } from '../../sandbox/failure.ts';
 import { storedObject } from '../../stored-object.ts';
 import type { Stage, StageResult, StartScope } from './stage.ts';
 import { StartErrorCode, StartFailure } from './start-failure.ts';
@@ -53,7 +53,7 @@ export function agentOf(
     case 'STARTING':
     case 'PAUSED': {
       if (view.reason === SandboxReason.quotaExceeded) throw new StartFailure(StartErrorCode.quotaExceeded, view.message);
-      const delayed = withDelay(status, troubleIn(view));
+      const delayed = withDelay(status, failureIn(view));
       // The time of a step counts only while a container runs in which the step can proceed.
       const isTimed = isAwaitingAgent(sandbox, view);
       return waiting(isTimed ? deadlines.check({ stored, status: delayed, sandbox }) : withDeadline(delayed, undefined));

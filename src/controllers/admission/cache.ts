@@ -1,0 +1,245 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import { sleep, type Clock } from '@conversation-operator/kube/clock';
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { Store } from '@conversation-operator/kube/store';
+import type { Metrics } from '../../observability/metrics.ts';
+import type { AdmissionQueue } from '../../quota/admission-queue.ts';
+import type { Slot } from '../../quota/slot.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import { conversations as conversationKind } from '../../resources/conversation.ts';
+import type { ConversationQuota } from '../../resources/conversation-quota.ts';
+import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
+import { ownerRule } from '../../resources/quota-rules.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { byTemplate } from '../caches.ts';
+import type { PodCreations } from '../sandbox/pod-creations.ts';
+import { LiveReads } from './live-reads.ts';
+import { OrphanedPods } from './orphaned-pods.ts';
+import { SandboxClassifier } from './sandbox-classifier.ts';
+import { seed } from './seed.ts';
+import { SlotIndex } from './slot-index.ts';
+import { countSlot } from './slot-metrics.ts';
+import { SteadyTimes } from './steady-times.ts';
+import { StoredLimits } from './stored-limits.ts';
+
+export interface AdmissionCacheOptions {
+  readonly client: KubeClient;
+  readonly stores: {
+    readonly sandboxes: Store<Sandbox>;
+    readonly conversations: Store<CachedConversation>;
+    readonly templates: Store<SandboxTemplate>;
+    readonly quotas: Store<ConversationQuota>;
+    readonly pods: Store<CachedPod>;
+  };
+  readonly podCreations: PodCreations;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Absent: all namespaces. */
+  readonly namespace?: string | undefined;
+  /** Requests a decision in a namespace. */
+  readonly enqueue: (request: Request) => void;
+  /** Requests a call of `read`. */
+  readonly enqueueRead: (request: Request) => void;
+  /** Requests a new status of a quota; `isSmall`: only the size of stored conversations has changed. */
+  readonly enqueueQuota: (request: Request, isSmall?: boolean) => void;
+}
+
+const seedRetryMs = 1_000;
+
+/**
+ * The state on which admission decides, like the cache of kube-scheduler: watches, live reads and own writes update it, and no decision waits
+ * for a read. An assumed write, and a pod that may still exist, count as a taken slot until a read shows the truth.
+ */
+export class AdmissionCache {
+  readonly #options: AdmissionCacheOptions;
+  readonly #times: SteadyTimes;
+  readonly #classifier: SandboxClassifier;
+  readonly #index: SlotIndex;
+  readonly #orphaned: OrphanedPods;
+  readonly #reads: LiveReads;
+  /** The limits of quotas on stored objects. */
+  readonly limits: StoredLimits;
+
+  constructor(options: AdmissionCacheOptions) {
+    const { clock, metrics, enqueueRead } = options;
+    this.#options = options;
+    this.#times = new SteadyTimes(clock);
+    this.#classifier = new SandboxClassifier({ ...options, times: this.#times });
+    countSlot(metrics, undefined, undefined);
+    this.#index = new SlotIndex({
+      now: () => this.now(),
+      classify: (sandbox) => this.#classifier.classify(sandbox),
+      onChange: (namespace, before, after) => this.#slotChanged(namespace, before, after),
+      onOrphaned: ({ namespace, podName }) => enqueueRead({ namespace, name: `pod/${podName}` }),
+    });
+    this.limits = new StoredLimits({
+      ...options,
+      queue: (namespace) => this.queue(namespace),
+      onChange: (namespace, owner, { isSmall }) => this.#enqueueQuotasOf(namespace, owner, isSmall),
+    });
+    this.#orphaned = new OrphanedPods({ ...options, index: this.#index });
+    this.#reads = new LiveReads({
+      ...options,
+      index: this.#index,
+      onUnseen: (object) => this.#enqueueReadOf(object),
+      onQuotaDeleted: (quota) => this.forgetQuota(quota),
+    });
+  }
+
+  /** Milliseconds since 1970, by a clock that never goes back. */
+  now(): number {
+    return this.#times.now();
+  }
+
+  queue(namespace: string): AdmissionQueue {
+    return this.#index.queue(namespace);
+  }
+
+  /** Time when the rules of a namespace change without any event; Infinity: never. */
+  rulesChangeAt(namespace: string): number {
+    return this.#index.rulesChangeAt(namespace);
+  }
+
+  /**
+   * Lists the objects of the API server, because the watches may lack what the leader before has admitted last. Called once, when no other
+   * operator leads any more, before the first decision.
+   */
+  async seed(signal?: AbortSignal): Promise<void> {
+    const { client, stores, namespace, logger, clock } = this.#options;
+    for (;;) {
+      try {
+        await seed({ client, stores, namespace, signal, index: this.#index, onSeen: (object) => this.#reads.watch(object) });
+        for (const name of this.#index.namespaces) this.rulesChanged(name);
+        return;
+      } catch (error) {
+        signal?.throwIfAborted();
+        logger.warn('The state of the quotas could not be read', { error });
+        await sleep(clock, seedRetryMs, signal);
+      }
+    }
+  }
+
+  observe(sandbox: Sandbox): void {
+    this.#index.observe(sandbox);
+    this.#observeMakersOf(sandbox);
+    this.#enqueue(sandbox.metadata.namespace);
+  }
+
+  forget(sandbox: Sandbox): void {
+    this.#index.forget(sandbox);
+    this.#enqueue(sandbox.metadata.namespace);
+  }
+
+  /** The conversation that a sandbox was created for no longer needs one. */
+  #observeMakersOf({ metadata: { namespace, ownerReferences = [] } }: Sandbox): void {
+    for (const { kind, name, uid } of ownerReferences) {
+      const maker = kind === conversationKind.kind ? this.#options.stores.conversations.get(namespace, name) : undefined;
+      if (maker?.metadata.uid === uid) this.limits.observe(maker);
+    }
+  }
+
+  observeConversation(conversation: CachedConversation): void {
+    this.limits.observe(conversation);
+    this.#reclassifySandboxesOf(conversation);
+  }
+
+  forgetConversation(conversation: CachedConversation): void {
+    this.limits.forget(conversation);
+    this.#classifier.forgetConversation(conversation);
+    this.#reclassifySandboxesOf(conversation);
+  }
+
+  #reclassifySandboxesOf(conversation: CachedConversation): void {
+    const { metadata, spec, status } = conversation;
+    const { namespace } = metadata;
+    // A sandbox names a conversation that joins it before the conversation stores that, and a start may fail in between.
+    const names = new Set([ownSandboxName(conversationIdOf(conversation)), spec.sandboxName, status?.sandboxName]);
+    for (const name of names) {
+      const sandbox = name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);
+      if (sandbox !== undefined) this.#index.reclassify(sandbox.metadata.uid);
+    }
+    this.#enqueue(namespace);
+  }
+
+  observeTemplate({ metadata: { namespace, name } }: SandboxTemplate): void {
+    for (const sandbox of this.#options.stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`))
+      this.#index.reclassify(sandbox.metadata.uid);
+    this.#enqueue(namespace);
+  }
+
+  observeQuota(quota: ConversationQuota): void {
+    if (this.#index.observeQuota(quota)) this.rulesChanged(quota.metadata.namespace);
+  }
+
+  forgetQuota(quota: ConversationQuota): void {
+    this.#index.forgetQuota(quota);
+    this.rulesChanged(quota.metadata.namespace);
+  }
+
+  podDeleted({ metadata: { namespace = '', name } }: CachedPod): void {
+    if (this.#index.orphanedSlots(namespace, name).length === 0) return;
+    this.#orphaned.podDeleted(namespace, name);
+    this.#options.enqueueRead({ namespace, name: `pod/${name}` });
+  }
+
+  /** Reads an object that `enqueueRead` has named. */
+  async read({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
+    const [kind = '', key = ''] = name.split('/');
+    const result = kind === 'pod' ? await this.#orphaned.read(namespace, key, signal) : await this.#reads.read(key, signal);
+    this.#enqueue(namespace);
+    return result;
+  }
+
+  /** Takes over the answer to a write, unless a watch has shown the deletion of the sandbox before. */
+  confirm(answer: Sandbox): void {
+    if (this.#index.sandbox(answer.metadata.uid) !== undefined) this.#index.observe(answer);
+  }
+
+  /** Reads a sandbox whose write has met another version. */
+  refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    return this.#reads.refresh(sandbox, signal);
+  }
+
+  /** Assumes that a write of unknown outcome has taken a slot, until a read after `until` (by the monotonic clock) shows the truth. */
+  assume(sandbox: Sandbox, outcome: Pick<Slot, 'state' | 'taken'> & { readonly until: number }): void {
+    this.#index.assume(sandbox, outcome);
+    this.#enqueueReadOf(sandbox);
+  }
+
+  conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
+    return this.#classifier.conversationsOf(sandbox);
+  }
+
+  rulesChanged(namespace: string): void {
+    for (const { metadata } of this.#index.quotas(namespace)) this.#options.enqueueQuota({ namespace, name: metadata.name });
+    this.#enqueue(namespace);
+  }
+
+  #slotChanged(namespace: string, before: Slot | undefined, after: Slot | undefined): void {
+    countSlot(this.#options.metrics, before, after);
+    if (before !== undefined && after === undefined) this.#times.forget(before.sandbox.metadata.uid);
+    const owner = after?.owner ?? before?.owner;
+    if (owner !== undefined) this.#enqueueQuotasOf(namespace, owner);
+  }
+
+  #enqueueQuotasOf(namespace: string, owner: string, isSmall = false): void {
+    const { rules } = this.queue(namespace);
+    for (const rule of [ownerRule(rules, owner), rules.namespace]) {
+      if (rule === undefined) continue;
+      // A quota that conflicts with the rule counts the same sandboxes.
+      for (const name of rules.conflicts.get(rule.quotaName) ?? [rule.quotaName]) this.#options.enqueueQuota({ namespace, name }, isSmall);
+    }
+  }
+
+  #enqueue(namespace: string): void {
+    this.#options.enqueue({ namespace, name: '' });
+  }
+
+  #enqueueReadOf({ metadata: { namespace, uid } }: Sandbox | ConversationQuota): void {
+    this.#options.enqueueRead({ namespace, name: `object/${uid}` });
+  }
+}

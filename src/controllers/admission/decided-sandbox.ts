@@ -1,0 +1,178 @@
+import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
+import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
+import { conversations as conversationKind } from '../../resources/conversation.ts';
+import type { QuotaRule } from '../../resources/quota-rules.ts';
+import {
+  SandboxCondition,
+  SandboxReason,
+  isPausingReason,
+  resumeRequestOf,
+  withView,
+  type Sandbox,
+  type SandboxState,
+} from '../../resources/sandbox.ts';
+import type { Decision } from '../../quota/decision.ts';
+import type { Assumed } from './slot-index.ts';
+import { resumedAgain, type AutomaticResumes } from '../../quota/automatic-resume.ts';
+import type { Expiry } from '../../quota/slot-timing.ts';
+import { waitingReasonOf } from '../../quota/classify.ts';
+import type { Slot } from '../../quota/slot.ts';
+
+/** The conversation that a sandbox was made for, or else the sandbox, as people know it. */
+export function subjectOf({ metadata }: Sandbox): string {
+  const conversation = metadata.ownerReferences?.find(({ kind }) => kind === conversationKind.kind);
+  return conversation === undefined ? `sandbox ${metadata.name}` : `conversation ${conversation.name}`;
+}
+
+const scopeOf = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'per owner' : 'in this namespace');
+
+/** What is said to the owner of the victim: never a name of somebody else's. */
+function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
+  if (preemptor === undefined) {
+    const comesBack = rule.autoResume === 'All' && (!slot.automatic || slot.unfinished);
+    const comeback = comesBack ? '; it comes back when there is room' : '';
+    return `Paused because more than ${rule.limit} ${scopeOf(rule)} were active${comeback}.`;
+  }
+  if (preemptor.owner !== slot.owner) return `Paused to make room for a conversation of another owner; limit ${rule.limit}.`;
+  const same = rule.scope === 'Owner' ? 'of the same owner' : 'in the same namespace';
+  return `Paused to make room for ${subjectOf(preemptor.sandbox)} ${same}; limit ${rule.limit}.`;
+}
+
+function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slot): string {
+  // As it stands in the template.
+  const limit = expiry?.limit ?? 'the time';
+  const unanswered = 'without an answer of its agent';
+  if (reason === SandboxReason.idle)
+    return `Paused after ${limit} ${state === 'starting' ? unanswered : 'without work'}, the idleTimeout of its template.`;
+  // A sandbox whose agent was lost has run until then; a resumed sandbox whose agent never answered has not.
+  const wasActive = state !== 'starting' || sandbox.status?.activeSinceTime !== undefined;
+  return `Paused after ${limit} ${wasActive ? 'of running' : unanswered}, the maxActiveTime of its template.`;
+}
+
+function waitMessage({ bare }: Slot, rule: QuotaRule): string {
+  const full = `at most ${rule.limit} ${scopeOf(rule)} may be active at once.`;
+  if (!bare || !rule.onExceeded.startsWith('Pause')) return `Waiting for room: ${full}`;
+  return `Waiting for room or for an idle sandbox: ${full} A resume without a message pauses no agent that works; a message does.`;
+}
+
+interface AdmittedStatus {
+  readonly admitted: boolean;
+  readonly reason: string;
+  readonly message: string;
+  readonly waitingSince?: string;
+  /** It is paused from here on: requests to resume from before do not count any more. */
+  readonly paused?: boolean;
+  /** It never runs. */
+  readonly failed?: boolean;
+}
+
+function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): AdmittedStatus {
+  const { slot } = decision;
+  switch (decision.kind) {
+    case 'release':
+      return {
+        admitted: false,
+        reason: SandboxReason.waitingForAdmission,
+        message: 'It has no pod and needs no slot.',
+        // One that has failed may have been asked for since: its owner has not paused it.
+        paused: slot.sandbox.spec.replicas === 0,
+      };
+    case 'admit': {
+      const slots = rule === undefined ? 'No quota limits it.' : `One of ${rule.limit} that may be active ${scopeOf(rule)}.`;
+      return { admitted: true, reason: SandboxReason.admitted, message: decision.resumed ? `There is room again. ${slots}` : slots };
+    }
+    case 'evict':
+      return {
+        admitted: false,
+        reason: SandboxReason.quota,
+        message: evictionMessage(slot, decision.rule, decision.preemptor),
+        paused: true,
+      };
+    case 'expire':
+      return {
+        admitted: false,
+        reason: decision.reason,
+        message: expiryMessage(decision.reason, slot),
+        paused: true,
+      };
+    case 'reject': {
+      // One that the quota had paused before is still to come back.
+      const before = findCondition(slot.sandbox.status?.conditions, SandboxCondition.admitted)?.reason;
+      return {
+        admitted: false,
+        reason: before !== undefined && isPausingReason(before) ? before : SandboxReason.quotaExceeded,
+        message: `The limit of ${decision.rule.limit} ${scopeOf(decision.rule)} is reached (${decision.current} active).`,
+        paused: true,
+      };
+    }
+    case 'fail':
+      return {
+        admitted: false,
+        reason: CapExceeded.maxSandboxes,
+        message: capExceededMessage('maxSandboxes', decision.cap, decision.current),
+        failed: true,
+      };
+    case 'wait':
+      return {
+        admitted: false,
+        reason: waitingReasonOf(slot),
+        message: waitMessage(slot, decision.rule),
+        waitingSince: new Date(slot.requestedAt).toISOString(),
+      };
+  }
+}
+
+/** What is kept of earlier automatic resumes: nothing once a person has asked for the sandbox, or paused it. */
+function automaticResumesAfter(decision: Decision, now: string): AutomaticResumes | undefined {
+  const before = decision.slot.sandbox.status?.automaticResumes;
+  switch (decision.kind) {
+    case 'admit':
+      return decision.resumed ? resumedAgain(before, now) : undefined;
+    case 'evict':
+    case 'expire':
+      return decision.slot.automatic ? before : undefined;
+    case 'release':
+    case 'reject':
+    case 'fail':
+      return undefined;
+    case 'wait':
+      return before;
+  }
+}
+
+/** The sandbox as a decision leaves it. */
+export function decidedSandbox(decision: Decision, rule: QuotaRule | undefined, now: string): Sandbox {
+  const { sandbox } = decision.slot;
+  const { admitted, reason, message, waitingSince, paused = false, failed = false } = admittedStatusOf(decision, rule);
+  const { waitingSinceTime: _since, automaticResumes: _resumes, observedResumeRequest, ...old } = sandbox.status ?? {};
+  const automaticResumes = automaticResumesAfter(decision, now);
+  const seen = paused ? resumeRequestOf(sandbox) : observedResumeRequest;
+  const updates = [
+    conditionUpdate(SandboxCondition.admitted, admitted, reason, message),
+    ...(failed ? [conditionUpdate(SandboxCondition.failed, true, reason, message)] : []),
+  ];
+  const status: SandboxState = {
+    ...old,
+    ...(waitingSince === undefined ? {} : { waitingSinceTime: waitingSince }),
+    ...(seen === undefined ? {} : { observedResumeRequest: seen }),
+    ...(automaticResumes === undefined ? {} : { automaticResumes }),
+    conditions: setConditions(old.conditions, updates, sandbox.metadata.generation, now),
+  };
+  return { ...sandbox, status: withView(sandbox, status, now) };
+}
+
+/** What a sandbox counts as until it is known what became of the write: always the most that it may be. */
+export function assumedSlot({ kind, slot }: Decision): Pick<Assumed, 'state' | 'taken'> {
+  switch (kind) {
+    case 'admit':
+      return { state: 'starting', taken: true };
+    case 'evict':
+    case 'expire':
+    case 'release':
+      return { state: 'freeing', taken: true };
+    case 'wait':
+    case 'reject':
+    case 'fail':
+      return { state: 'none', taken: slot.taken };
+  }
+}

@@ -1,0 +1,40 @@
+import type { Decision } from '../../quota/decision.ts';
+import { waitingReasonOf } from '../../quota/classify.ts';
+import type { Slot } from '../../quota/slot.ts';
+import { CapExceeded } from '../../resources/cap-exceeded.ts';
+import { subjectOf } from './decided-sandbox.ts';
+
+/** An Event that reports a decision. */
+export interface DecisionEvent {
+  readonly about: Slot;
+  readonly reason: string;
+  readonly message: string;
+}
+
+const capitalised = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** The Events of a decision; an eviction has one for the victim and one for the preemptor. `message` is that of the condition Admitted. */
+export function eventsOf(decision: Decision, message: string): readonly DecisionEvent[] {
+  const { slot: about } = decision;
+  switch (decision.kind) {
+    case 'release':
+      return [];
+    case 'admit':
+      return decision.resumed ? [{ about, reason: 'ResumedByQuota', message: 'Comes back by itself: there is room again.' }] : [];
+    case 'wait':
+      return [{ about, reason: waitingReasonOf(about), message }];
+    case 'reject':
+      return [{ about, reason: 'QuotaExceeded', message }];
+    case 'fail':
+      return [{ about, reason: CapExceeded.maxSandboxes, message }];
+    case 'expire':
+      return [{ about, reason: decision.reason, message }];
+    case 'evict': {
+      const { preemptor, rule } = decision;
+      const eviction = { about, reason: 'PausedByQuota', message };
+      if (preemptor === undefined) return [eviction];
+      const paused = preemptor.owner === about.owner ? capitalised(subjectOf(about.sandbox)) : 'A conversation of another owner';
+      return [eviction, { about: preemptor, reason: 'RoomMade', message: `${paused} is paused to make room; limit ${rule.limit}.` }];
+    }
+  }
+}

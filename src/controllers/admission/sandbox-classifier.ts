@@ -1,0 +1,83 @@
+import type { Clock } from '@conversation-operator/kube/clock';
+import { LruMap } from '@conversation-operator/kube/lru-map';
+import type { Store } from '@conversation-operator/kube/store';
+import { classify } from '../../quota/classify.ts';
+import type { Slot } from '../../quota/slot.ts';
+import { conversations as conversationKind } from '../../resources/conversation.ts';
+import type { CachedConversation } from '../../resources/cached-conversation.ts';
+import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
+import type { Sandbox } from '../../resources/sandbox.ts';
+import { bySandbox } from '../caches.ts';
+import type { SteadyTimes } from './steady-times.ts';
+
+export interface SandboxClassifierOptions {
+  readonly stores: { readonly conversations: Store<CachedConversation>; readonly templates: Store<SandboxTemplate> };
+  readonly clock: Clock;
+  readonly times: SteadyTimes;
+}
+
+/** Maximum deleted conversations that are remembered. Garbage collection removes their sandboxes in seconds. */
+const maxRemembered = 20_000;
+
+/** The conversation that a sandbox was made for. Undefined: no cache shows it, and its deletion was not seen either. */
+type Maker = CachedConversation | 'deleted' | undefined;
+
+/** Puts together what the caches know of a sandbox, for what it is to its quotas. */
+export class SandboxClassifier {
+  readonly #options: SandboxClassifierOptions;
+  /** Uids of conversations whose deletion the cache has shown. */
+  readonly #deleted = new LruMap<string, true>(maxRemembered);
+
+  constructor(options: SandboxClassifierOptions) {
+    this.#options = options;
+  }
+
+  /** The cache has shown that a conversation is deleted: a sandbox that was made for it has nothing to start any more. */
+  forgetConversation({ metadata: { uid } }: CachedConversation): void {
+    this.#deleted.set(uid, true);
+  }
+
+  classify(sandbox: Sandbox): Slot {
+    const { stores, clock, times } = this.#options;
+    const { uid, namespace } = sandbox.metadata;
+    const makers = this.#makersOf(sandbox.metadata);
+    return times.translate(uid, (steady) =>
+      classify({
+        sandbox,
+        conversations: this.#conversationsOf(sandbox, makers),
+        // The cache may be behind: what it does not show may be on its way.
+        unknownStart: makers.includes(undefined),
+        orphaned: makers.length > 0 && makers.every(isGone),
+        limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
+        now: clock.now(),
+        steady,
+      }),
+    );
+  }
+
+  /** Those of its owner that are in it, and those that it was made for, which may not know its name yet. */
+  conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
+    return this.#conversationsOf(sandbox, this.#makersOf(sandbox.metadata));
+  }
+
+  #conversationsOf({ metadata, spec }: Sandbox, makers: readonly Maker[]): readonly CachedConversation[] {
+    const { conversations } = this.#options.stores;
+    const { namespace, name } = metadata;
+    const found = new Map(
+      conversations.byIndex(bySandbox, `${namespace}/${name}`).map((conversation) => [conversation.metadata.uid, conversation]),
+    );
+    for (const made of makers) if (typeof made === 'object') found.set(made.metadata.uid, made);
+    return [...found.values()].filter(({ spec: { owner } }) => owner === spec.owner);
+  }
+
+  #makersOf({ namespace, ownerReferences = [] }: Sandbox['metadata']): readonly Maker[] {
+    const owners = ownerReferences.filter(({ kind }) => kind === conversationKind.kind);
+    return owners.map(({ uid, name }) => {
+      const made = this.#options.stores.conversations.get(namespace, name);
+      if (made?.metadata.uid === uid) return made;
+      return this.#deleted.get(uid) === true ? 'deleted' : undefined;
+    });
+  }
+}
+
+const isGone = (maker: Maker): boolean => maker === 'deleted' || (maker !== undefined && maker.metadata.deletionTimestamp !== undefined);

@@ -1,0 +1,72 @@
+import type { Request, Result } from '@conversation-operator/kube/controller';
+import type { CachedConversation } from '../resources/cached-conversation.ts';
+import { isStartOver, startStatusOf } from '../resources/conversation.ts';
+import type { Sandbox } from '../resources/sandbox.ts';
+import { bySandbox } from './caches.ts';
+import { requestOf, watch, type ControllerSpec, type EventSource } from './event-source.ts';
+import type { OperatorContext } from './operator-context.ts';
+import { maxPerOwner, ownerShare, workers } from './workers.ts';
+
+/** Delay before a conversation is reconciled on which the other controller still works. */
+const busyDelayMs = 100;
+
+/**
+ * Whether an update of a conversation is an event. After the start, the operator alone writes the status, and the poll of the agent is due by
+ * its own schedule. The status of the sandbox is an event all the same: a stale cache may have been its source.
+ */
+const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>
+  !isStartOver(startStatusOf(conversation)) ||
+  startStatusOf(conversation) !== startStatusOf(old) ||
+  conversation.metadata.generation !== old.metadata.generation ||
+  conversation.metadata.deletionTimestamp !== old.metadata.deletionTimestamp ||
+  conversation.metadata.uid !== old.metadata.uid ||
+  conversation.status?.sandboxStatus !== old.status?.sandboxStatus ||
+  conversation.status?.sandboxStatusReason !== old.status?.sandboxStatusReason ||
+  conversation.status?.executionStatus !== old.status?.executionStatus;
+
+/**
+ * One of two controllers with the same reconcile. A conversation belongs to `start` until its start is over, and to `status` after that, so
+ * that long starts delay no status. The event that ends the start reaches both, and each drops the requests of the other.
+ */
+function conversationController(name: 'conversation' | 'status', context: OperatorContext, ...more: EventSource[]): ControllerSpec {
+  const { caches, stores, conversations, conversationsInWork: inWork } = context;
+  const cachedOf = ({ namespace, name: own }: Request) => stores.conversations.get(namespace, own);
+  const isMine = (request: Request): boolean => {
+    const cached = cachedOf(request);
+    return (cached !== undefined && isStartOver(startStatusOf(cached))) === (name === 'status');
+  };
+  const usersOf = ({ metadata }: Sandbox): readonly Request[] =>
+    stores.conversations.byIndex(bySandbox, `${metadata.namespace}/${metadata.name}`).map(requestOf).filter(isMine);
+  return {
+    name,
+    workers: workers[name],
+    shareOf: (request) => ownerShare(cachedOf(request)),
+    maxPerShare: maxPerOwner(name),
+    sources: [
+      watch(caches.conversations, (conversation) => [requestOf(conversation)].filter(isMine), { isRelevant }),
+      watch(caches.sandboxes, usersOf),
+      ...more,
+    ],
+    refresh: (request, signal) => conversations.refresh(request, signal),
+    reconcile: async (request, signal): Promise<Result> => {
+      if (!isMine(request)) return undefined;
+      const uid = cachedOf(request)?.metadata.uid;
+      if (uid === undefined) return conversations.reconcile(request, signal);
+      // The start that has just ended may still be in the hands of the other controller.
+      if (inWork.has(uid)) return { requeueAfterMs: busyDelayMs };
+      inWork.add(uid);
+      try {
+        return await conversations.reconcile(request, signal);
+      } finally {
+        inWork.delete(uid);
+      }
+    },
+  };
+}
+
+/** Starts conversations. */
+export const startController = (context: OperatorContext): ControllerSpec => conversationController('conversation', context);
+
+/** Follows conversations that have started: their agent, their messages and their sandbox. */
+export const statusController = (context: OperatorContext): ControllerSpec =>
+  conversationController('status', context, context.channels.notified.source);

@@ -1,0 +1,72 @@
+import type { Controller, ControllerOptions, Request } from '@conversation-operator/kube/controller';
+import type { KubeObject } from '@conversation-operator/kube/object';
+import type { Handler } from '@conversation-operator/kube/reflector';
+
+/** The queue of a controller, for the sources that fill it. */
+export type RequestQueue = Pick<Controller, 'enqueueAfter'>;
+
+/** Connects a source of requests with the queue of a controller; returns the function that disconnects it. */
+export type EventSource = (queue: RequestQueue) => () => void;
+
+/** A controller: the name of its queue, the sources of its requests, and its reconcile. */
+export interface ControllerSpec extends Pick<ControllerOptions, 'reconcile' | 'refresh' | 'shareOf' | 'maxPerShare' | 'backoff'> {
+  readonly name: string;
+  readonly workers: number;
+  /** The sources in the order in which they are connected. */
+  readonly sources: readonly EventSource[];
+}
+
+interface Watched<T> {
+  addHandler(handler: Handler<T>): () => void;
+}
+
+export interface WatchOptions<T> {
+  /** Whether an update is an event; by default each one is. */
+  readonly isRelevant?: (object: T, old: T) => boolean;
+  /** Delay of each request, in which further events are merged. Default 0. */
+  readonly delayMs?: number;
+}
+
+export const requestOf = ({ metadata: { namespace = '', name } }: KubeObject): Request => ({ namespace, name });
+
+/** A source that enqueues requests for each event of an object. */
+export const watch =
+  <T>(watched: Watched<T>, requestsOf: (object: T) => readonly Request[], options: WatchOptions<T> = {}): EventSource =>
+  (queue) => {
+    const { isRelevant = () => true, delayMs = 0 } = options;
+    const enqueue = (object: T): void => {
+      for (const request of requestsOf(object)) queue.enqueueAfter(request, delayMs);
+    };
+    const update = (object: T, old: T): void => (isRelevant(object, old) ? enqueue(object) : undefined);
+    return watched.addHandler({ added: enqueue, updated: update, deleted: enqueue });
+  };
+
+/** A source that hands each event to a handler, which adds requests to a channel. */
+export const handle =
+  <T>(watched: Watched<T>, handler: Handler<T>): EventSource =>
+  () =>
+    watched.addHandler(handler);
+
+/** A handler with one function for objects that exist, and one for deleted objects. */
+export const observing = <T>(observe: (object: T) => void, forget?: (object: T) => void): Handler<T> => ({
+  added: observe,
+  updated: observe,
+  ...(forget === undefined ? {} : { deleted: forget }),
+});
+
+/** Requests that no watch reports. Requests from before the connection with a queue wait for it. */
+export class Channel {
+  #queue: RequestQueue | undefined;
+  readonly #early: (readonly [Request, number])[] = [];
+
+  enqueue(request: Request, delayMs = 0): void {
+    if (this.#queue === undefined) this.#early.push([request, delayMs]);
+    else this.#queue.enqueueAfter(request, delayMs);
+  }
+
+  readonly source: EventSource = (queue) => {
+    this.#queue = queue;
+    for (const [request, delayMs] of this.#early.splice(0)) this.enqueue(request, delayMs);
+    return () => undefined;
+  };
+}

@@ -1,0 +1,95 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import { EventRecorder } from '@conversation-operator/kube/events';
+import type { Logger } from '@conversation-operator/kube/logger';
+import type { AgentClient } from '../agent/agent.ts';
+import { noAgentCredentials, type AgentCredentials } from '../agent/credentials.ts';
+import type { SandboxKeys } from '../agent/keys.ts';
+import type { Metrics } from '../observability/metrics.ts';
+import { AdmissionCache } from './admission/cache.ts';
+import { UnresponsiveAgents } from './unresponsive-agents.ts';
+import type { Caches } from './caches.ts';
+import type { PreparationLimits } from './conversation/start/preparation-failures.ts';
+import { ConversationReconciler } from './conversation/reconcile.ts';
+import type { GitHosts } from './conversation/start/repository.ts';
+import { Channel, requestOf } from './event-source.ts';
+import type { RetentionTimes } from './retention/reconcile.ts';
+import type { AgentSide } from './sandbox/agent-webhook.ts';
+import { PodCreations } from './sandbox/pod-creations.ts';
+import { objectShare } from './workers.ts';
+
+export interface OperatorOptions {
+  readonly client: KubeClient;
+  /** The caller starts the caches, and may share them with other readers. */
+  readonly caches: Caches;
+  readonly agent: AgentClient;
+  readonly keys: SandboxKeys;
+  readonly gitHosts: GitHosts;
+  /** The API keys of the models that templates name. Default: none. */
+  readonly agentCredentials?: AgentCredentials;
+  /** The namespace of the operator's resources. Absent: all namespaces. */
+  readonly namespace?: string;
+  /** The address at which sandboxes reach the gateway, for webhooks and clones. Absent: neither. */
+  readonly agentSide?: AgentSide;
+  /** Maximum time between two polls of an agent, in milliseconds. Default: as long as webhooks allow. */
+  readonly maxPollMs?: number;
+  /** Limits of the steps of a start and of repositories, where they differ from the defaults. */
+  readonly preparation?: Partial<PreparationLimits>;
+  /** Maximum time for which a pause waits until the agent has stopped its runs, in milliseconds. Default 15,000. */
+  readonly pauseBoundMs?: number;
+  /** Times of retention, where they differ from the defaults. */
+  readonly retention?: Partial<RetentionTimes>;
+  readonly clock: Clock;
+  /** Uniform in 0..1. */
+  readonly random: () => number;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** Delay before the status of a quota is written after a change, in which further changes are merged. */
+export const quotaStatusDelayMs = 500;
+/** Delay after a change of the size of stored conversations alone: each status of an agent is such a change. */
+const storedBytesDelayMs = 30_000;
+
+/** The parts that several controllers share. */
+export type OperatorContext = ReturnType<typeof createContext>;
+
+export function createContext(options: OperatorOptions) {
+  const { client, caches, clock, random, logger, agent, keys, gitHosts, metrics, agentSide, preparation, maxPollMs } = options;
+  const stores = {
+    conversations: caches.conversations.store,
+    sandboxes: caches.sandboxes.store,
+    templates: caches.templates.store,
+    quotas: caches.quotas.store,
+    pods: caches.pods.store,
+    claims: caches.claims.store,
+  };
+  const channels = {
+    admission: new Channel(),
+    lookup: new Channel(),
+    quota: new Channel(),
+    /** Conversations whose agent has sent a notification. */
+    notified: new Channel(),
+    /** Sandboxes whose agent does not answer. */
+    unresponsive: new Channel(),
+    retention: new Channel(),
+  };
+  const events = new EventRecorder({ client, component: 'conversation-operator', clock, random, logger, shareOf: objectShare });
+  const podCreations = new PodCreations(clock);
+  const unresponsiveAgents = new UnresponsiveAgents({ clock });
+  const admission = new AdmissionCache({
+    ...{ client, stores, podCreations, clock, logger, metrics, namespace: options.namespace },
+    enqueue: (request) => channels.admission.enqueue(request),
+    enqueueRead: (request) => channels.lookup.enqueue(request),
+    enqueueQuota: (request, isSmall) => channels.quota.enqueue(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
+  });
+  const conversations = new ConversationReconciler({
+    ...{ client, stores, agent, keys, gitHosts, events, unresponsiveAgents, clock, random, logger, metrics, agentSide, preparation, maxPollMs },
+    credentials: options.agentCredentials ?? noAgentCredentials,
+    onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
+    refusalOf: (conversation) => admission.limits.refusalOf(conversation),
+  });
+  /** Uids of the conversations that one of the two conversation controllers works on. */
+  const conversationsInWork = new Set<string>();
+  return { ...options, stores, channels, events, podCreations, unresponsiveAgents, admission, conversations, conversationsInWork };
+}

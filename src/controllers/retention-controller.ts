@@ -1,0 +1,36 @@
+import { handle, observing, type ControllerSpec } from './event-source.ts';
+import type { OperatorContext } from './operator-context.ts';
+import { RetentionReconciler } from './retention/reconcile.ts';
+import { workers } from './workers.ts';
+
+/** Deletes conversations and sandboxes after the times that their templates set. */
+export function retentionController({ caches, channels, retention: times, ...context }: OperatorContext): ControllerSpec {
+  const reconciler = new RetentionReconciler({ ...context, times, enqueue: (request) => channels.retention.enqueue(request) });
+  return {
+    name: 'retention',
+    workers: workers.retention,
+    sources: [
+      handle(
+        caches.conversations,
+        observing(
+          (conversation) => reconciler.observeConversation(conversation),
+          (conversation) => reconciler.forgetConversation(conversation),
+        ),
+      ),
+      handle(
+        caches.sandboxes,
+        observing(
+          (sandbox) => reconciler.observeSandbox(sandbox),
+          (sandbox) => reconciler.forgetSandbox(sandbox),
+        ),
+      ),
+      handle(caches.templates, {
+        added: (template) => reconciler.observeTemplate(template),
+        updated: (template, old) => reconciler.observeTemplate(template, old),
+        deleted: (template) => reconciler.observeTemplate(template),
+      }),
+      channels.retention.source,
+    ],
+    reconcile: (request, signal) => reconciler.reconcile(request, signal),
+  };
+}

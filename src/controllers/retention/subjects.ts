@@ -1,0 +1,136 @@
+import type { KubeClient } from '@conversation-operator/kube/client';
+import type { Clock } from '@conversation-operator/kube/clock';
+import type { Request } from '@conversation-operator/kube/controller';
+import { isNotFound } from '@conversation-operator/kube/errors';
+import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
+import type { Store } from '@conversation-operator/kube/store';
+import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
+import { conversations } from '../../resources/conversation.ts';
+import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
+import { bySandbox } from '../caches.ts';
+import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
+
+export interface RetentionSubjectsOptions {
+  readonly client: KubeClient;
+  readonly stores: {
+    readonly conversations: Store<CachedConversation>;
+    readonly sandboxes: Store<Sandbox>;
+    readonly templates: Store<SandboxTemplate>;
+  };
+  readonly clock: Clock;
+}
+
+/** An object that retention may delete, with the facts that decide. */
+export interface RetentionSubject {
+  readonly object: CachedConversation | Sandbox;
+  readonly countdown: Countdown | undefined;
+  /** The conversations in a sandbox, which get the Events of its deletion. */
+  readonly conversations: readonly CachedConversation[];
+  /** The sandbox that goes with a conversation, because no other conversation uses it. */
+  readonly ownSandbox?: Sandbox | undefined;
+}
+
+export const isConversation = (object: CachedConversation | Sandbox): object is CachedConversation => object.kind === conversations.kind;
+
+/** Puts the facts about an object together, from the caches or from the API server. */
+export class RetentionSubjects {
+  readonly #options: RetentionSubjectsOptions;
+
+  constructor(options: RetentionSubjectsOptions) {
+    this.#options = options;
+  }
+
+  cached({ namespace, name }: Request): RetentionSubject | undefined {
+    const { stores } = this.#options;
+    const [plural = '', own = ''] = name.split('/');
+    if (plural === conversations.plural) {
+      const conversation = stores.conversations.get(namespace, own);
+      return conversation === undefined ? undefined : this.ofConversation(conversation);
+    }
+    const sandbox = stores.sandboxes.get(namespace, own);
+    return sandbox === undefined ? undefined : this.ofSandbox(sandbox);
+  }
+
+  ofConversation(conversation: CachedConversation): RetentionSubject {
+    const { stores } = this.#options;
+    const { namespace } = conversation.metadata;
+    const { sandboxName, sandboxUID } = conversation.status ?? {};
+    const named = sandboxName === undefined ? undefined : stores.sandboxes.get(namespace, sandboxName);
+    const sandbox = isIt(named, sandboxUID) ? named : undefined;
+    const template = stores.templates.get(namespace, templateNameOf(conversation, sandbox));
+    return {
+      object: conversation,
+      countdown: countdownOfConversation({ nowMs: this.#options.clock.now(), conversation, sandbox, template }),
+      conversations: [],
+    };
+  }
+
+  ofSandbox(sandbox: Sandbox): RetentionSubject {
+    const { stores } = this.#options;
+    const { namespace, name } = sandbox.metadata;
+    const inIt = stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
+    const template = stores.templates.get(namespace, sandbox.spec.templateName);
+    return {
+      object: sandbox,
+      countdown: countdownOfSandbox({ nowMs: this.#options.clock.now(), sandbox, conversations: inIt, template }),
+      conversations: inIt,
+    };
+  }
+
+  /** The facts as the API server has them now; undefined when the object is gone. Objects that a person may use again are read last. */
+  async stored(object: CachedConversation | Sandbox, signal: AbortSignal): Promise<RetentionSubject | undefined> {
+    const { namespace, name, uid } = object.metadata;
+    const read = <T extends KubeObject>(resource: ResourceDefinition<T>, of: string) => this.#read(resource, namespace, of, signal);
+    if (isConversation(object)) {
+      const stored = await read(conversations, name);
+      if (stored?.metadata.uid !== uid) return undefined;
+      const conversation = cachedConversation(stored);
+      const { sandboxName, sandboxUID } = conversation.status ?? {};
+      const named = sandboxName === undefined ? undefined : await read(sandboxes, sandboxName);
+      const sandbox = isIt(named, sandboxUID) ? named : undefined;
+      const template = await read(sandboxTemplates, templateNameOf(conversation, sandbox));
+      return {
+        object: conversation,
+        countdown: countdownOfConversation({ nowMs: this.#options.clock.now(), conversation, sandbox, template }),
+        conversations: [],
+        ownSandbox: sandbox !== undefined && isOnlyOf(sandbox, conversation) ? sandbox : undefined,
+      };
+    }
+    const sandbox = await read(sandboxes, name);
+    if (sandbox?.metadata.uid !== uid) return undefined;
+    const template = await read(sandboxTemplates, sandbox.spec.templateName);
+    const known = this.#options.stores.conversations.byIndex(bySandbox, `${namespace}/${name}`);
+    // The stored sandbox names those that have joined it, also where no cache shows that yet.
+    const owners = (sandbox.metadata.ownerReferences ?? []).filter(({ kind }) => kind === conversations.kind);
+    const names = new Set([...known.map(({ metadata }) => metadata.name), ...owners.map((owner) => owner.name)]);
+    const users = await Promise.all([...names].map((of) => read(conversations, of)));
+    const inIt = users.flatMap((user) => (user === undefined ? [] : cachedConversation(user)));
+    return {
+      object: sandbox,
+      countdown: countdownOfSandbox({ nowMs: this.#options.clock.now(), sandbox, conversations: inIt, template }),
+      conversations: inIt,
+    };
+  }
+
+  async #read<T extends KubeObject>(resource: ResourceDefinition<T>, namespace: string, name: string, signal: AbortSignal) {
+    try {
+      const stored = await this.#options.client.get(resource, namespace, name, { signal });
+      return resource.accepts?.(stored) === false ? undefined : stored;
+    } catch (error) {
+      if (isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** Whether the sandbox of that name is the one that the conversation is in. */
+const isIt = (sandbox: Sandbox | undefined, uid: string | undefined): sandbox is Sandbox =>
+  sandbox !== undefined && (uid === undefined || sandbox.metadata.uid === uid);
+
+/** Whether the sandbox goes with the conversation: all its owners are this one. */
+const isOnlyOf = ({ metadata: { ownerReferences = [] } }: Sandbox, { metadata }: CachedConversation): boolean =>
+  ownerReferences.length > 0 && ownerReferences.every(({ uid }) => uid === metadata.uid);
+
+const templateNameOf = ({ spec }: CachedConversation, sandbox: Sandbox | undefined): string =>
+  sandbox?.spec.templateName ?? spec.templateName;

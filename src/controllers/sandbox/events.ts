@@ -1,0 +1,37 @@
+import type { EventDetails } from '@conversation-operator/kube/events';
+import type { CachedClaim } from '../../resources/cached-claim.ts';
+import { isOwnedBy } from '@conversation-operator/kube/object';
+import { SandboxReason, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
+import { FailureCode, isFailureCode } from './failure.ts';
+
+/** The Event of a new volume; undefined for the first volume of a sandbox. */
+export function volumeEvent({ status }: Sandbox): EventDetails | undefined {
+  if (status?.lastContainerID === undefined) return undefined;
+  const message = 'Its volume claim was deleted, and the files with it. It gets a new, empty one.';
+  return { type: 'Warning', reason: FailureCode.volumeLost, message };
+}
+
+/** The Event of a new pod on this claim; undefined where the pod is one that its owner expects. */
+export function podEvent(sandbox: Sandbox, claim: CachedClaim | undefined): EventDetails | undefined {
+  // The pod disappeared between two observations.
+  if (viewOfSandbox(sandbox).phase === 'RUNNING') {
+    return { type: 'Warning', reason: SandboxReason.podLost, message: 'Its pod is gone; it gets a new one on the same volume.' };
+  }
+  const older = claim !== undefined && Date.parse(claim.metadata.creationTimestamp) < Date.parse(sandbox.metadata.creationTimestamp);
+  if (!older || isOwnedBy(claim, sandbox) || sandbox.status?.lastContainerID !== undefined) return undefined;
+  return {
+    type: 'Normal',
+    reason: 'VolumeReused',
+    message: `It goes on with the volume claim ${claim.metadata.name}, which was retained for its owner.`,
+  };
+}
+
+/** The Event of a change of a sandbox's status; undefined for the steps of a start. `serverMessage` is the API server's text of an error. */
+export function statusEvent(before: Sandbox, after: Sandbox, serverMessage: string | undefined): EventDetails | undefined {
+  const { phase, reason, message } = after.status ?? {};
+  if (phase === undefined || (phase === before.status?.phase && reason === before.status.reason)) return undefined;
+  const wrong = phase === 'ERROR' || reason === SandboxReason.podLost || isFailureCode(reason ?? '');
+  if (phase === 'STARTING' && !wrong) return undefined;
+  const text = serverMessage === undefined ? (message ?? phase) : `${message ?? phase} The API server says: ${serverMessage}`;
+  return { type: wrong ? 'Warning' : 'Normal', reason: reason ?? phase, message: text };
+}

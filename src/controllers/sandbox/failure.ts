@@ -1,0 +1,102 @@
+import type { SandboxView } from '../../resources/sandbox.ts';
+
+/** Stable codes of what keeps a sandbox from running, beside those of its start; docs/reasons.md explains each. */
+export const FailureCode = {
+  // What a kubelet or the scheduler says of the pod.
+  imagePullFailed: 'ImagePullFailed',
+  containerConfigError: 'ContainerConfigError',
+  containerStartFailed: 'ContainerStartFailed',
+  crashLoop: 'CrashLoop',
+  outOfMemory: 'OutOfMemory',
+  unschedulable: 'Unschedulable',
+  podEvicted: 'PodEvicted',
+  nodeLost: 'NodeLost',
+  // Of its volume.
+  volumeNotBound: 'VolumeNotBound',
+  volumeLost: 'VolumeLost',
+  volumeNameTaken: 'VolumeNameTaken',
+  // What the API server answers when the pod or the volume is to be created.
+  resourceQuotaExceeded: 'ResourceQuotaExceeded',
+  resourcesNotSpecified: 'ResourcesNotSpecified',
+  limitRangeViolated: 'LimitRangeViolated',
+  podSecurityViolated: 'PodSecurityViolated',
+  admissionDenied: 'AdmissionDenied',
+  admissionUnavailable: 'AdmissionUnavailable',
+  permissionDenied: 'PermissionDenied',
+  namespaceTerminating: 'NamespaceTerminating',
+  referenceNotFound: 'ReferenceNotFound',
+  creationForbidden: 'CreationForbidden',
+  templateInvalid: 'TemplateInvalid',
+} as const;
+export type FailureCode = (typeof FailureCode)[keyof typeof FailureCode];
+
+/** The time at which a failure moves a sandbox from STARTING to ERROR. Until then the status shows the failure, and creations are retried. */
+const Ending = { atOnce: 'at-once', atDeadline: 'at-deadline', never: 'never' } as const;
+type Ending = (typeof Ending)[keyof typeof Ending];
+
+/**
+ * The policy for a failure, by its cause. A first start has nothing to lose and a client that waits, so that it ends at its deadline at the
+ * latest. A sandbox that has run has files and work, so that only a failure ends it that lasts until a person repairs the sandbox or its
+ * template.
+ */
+export const FailurePolicy = {
+  /** Each retry fails in the same way and costs as much. */
+  permanent: 'permanent',
+  /** Only a change of the template helps. */
+  template: 'template',
+  /** An administrator of the cluster repairs the cause: a first start does not wait for that, and a sandbox that has run does. */
+  environment: 'environment',
+  /** The cause may go away by itself. */
+  transient: 'transient',
+  /** The cause does not go away by itself, and its repair takes some minutes. */
+  needsRepair: 'needs-repair',
+} as const;
+export type FailurePolicy = (typeof FailurePolicy)[keyof typeof FailurePolicy];
+
+const endings: Readonly<Record<FailurePolicy, { readonly firstStart: Ending; readonly afterRun: Ending }>> = {
+  [FailurePolicy.permanent]: { firstStart: Ending.atOnce, afterRun: Ending.atOnce },
+  [FailurePolicy.template]: { firstStart: Ending.atOnce, afterRun: Ending.atDeadline },
+  [FailurePolicy.environment]: { firstStart: Ending.atOnce, afterRun: Ending.never },
+  [FailurePolicy.transient]: { firstStart: Ending.atDeadline, afterRun: Ending.never },
+  [FailurePolicy.needsRepair]: { firstStart: Ending.atDeadline, afterRun: Ending.atDeadline },
+};
+
+export interface Failure {
+  readonly code: FailureCode;
+  /** Text for the owner of the sandbox: names from the template, sizes and exit codes, and no text of the cluster. */
+  readonly message: string;
+  readonly policy: FailurePolicy;
+}
+
+const codes: ReadonlySet<string> = new Set(Object.values(FailureCode));
+/** Whether the reason of a sandbox names a failure, and not a step of its start. */
+export const isFailureCode = (reason: string): reason is FailureCode => codes.has(reason);
+
+/** The failure of a sandbox that still retries. */
+export const failureIn = ({ phase, reason, message }: SandboxView): { readonly code: FailureCode; readonly message: string } | undefined =>
+  phase === 'STARTING' && isFailureCode(reason) ? { code: reason, message } : undefined;
+
+const createErrorCodes: ReadonlySet<string> = new Set([
+  FailureCode.volumeNameTaken,
+  FailureCode.resourceQuotaExceeded,
+  FailureCode.resourcesNotSpecified,
+  FailureCode.limitRangeViolated,
+  FailureCode.podSecurityViolated,
+  FailureCode.admissionDenied,
+  FailureCode.admissionUnavailable,
+  FailureCode.permissionDenied,
+  FailureCode.namespaceTerminating,
+  FailureCode.referenceNotFound,
+  FailureCode.creationForbidden,
+  FailureCode.templateInvalid,
+]);
+/** Whether a reason names an error of a creation, which only the status of the sandbox remembers. */
+export const isCreateErrorCode = (reason: string): reason is FailureCode => createErrorCodes.has(reason);
+export const policyOfCreateError = (code: FailureCode): FailurePolicy =>
+  code === FailureCode.templateInvalid ? FailurePolicy.template : FailurePolicy.transient;
+
+/** Whether a failure moves the sandbox to ERROR now. */
+export function isFinal(policy: FailurePolicy, { hasRun, overdue }: { readonly hasRun: boolean; readonly overdue: boolean }): boolean {
+  const ending = hasRun ? endings[policy].afterRun : endings[policy].firstStart;
+  return ending === Ending.atOnce || (ending === Ending.atDeadline && overdue);
+}

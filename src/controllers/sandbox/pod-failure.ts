@@ -1,0 +1,146 @@
+import type { V1ContainerStatus } from '@kubernetes/client-node';
+import type { CachedPod } from '../../resources/cached-pod.ts';
+import type { Wire } from '@conversation-operator/kube/object';
+import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
+
+type ContainerStatus = Wire<V1ContainerStatus>;
+
+/** So many runs that ended, and a crash is a loop. */
+const crashLoopRestarts = 3;
+/** After a run of this length a kubelet forgets the crashes before it (kuberuntime: twice the longest back-off), and so do we. */
+const healthyRunMs = 10 * 60_000;
+
+/** Of what a runtime or a registry says when a pull fails, what may pass by itself. Texts of containerd, CRI-O and docker. */
+const passingPullFailure =
+  /toomanyrequests|too many requests|429|5\d\d (internal|bad gateway|service unavailable|gateway)|i\/o timeout|timed? ?out|deadline exceeded|connection re(fused|set)|no such host|temporary failure|server misbehaving|unexpected eof|network is unreachable|no route to host|no space left|qps exceeded/i;
+
+const imagePull = (image: string, policy: FailurePolicy): Failure => ({
+  code: FailureCode.imagePullFailed,
+  message: `The image ${image} can't be pulled${policy === FailurePolicy.transient ? ' yet' : ''}.`,
+  policy,
+});
+
+/** A kubelet has one reason for all of these, and its words tell them apart. */
+function configFailure(name: string, text: string): Failure {
+  const code = FailureCode.containerConfigError;
+  // The kubelet's own cache was behind: it asks again.
+  if (/failed to sync \w+ cache/.test(text))
+    return { code, message: `The node could not read what the container ${name} needs yet.`, policy: FailurePolicy.transient };
+  if (text.includes('runAsNonRoot'))
+    return {
+      code,
+      message: `The image of the container ${name} does not name a user by number who is not root.`,
+      policy: FailurePolicy.template,
+    };
+  if (/subPath/i.test(text))
+    return { code, message: `A subPath that the container ${name} mounts can't be prepared.`, policy: FailurePolicy.template };
+  const message = `The container ${name} names a Secret, ConfigMap or key that does not exist.`;
+  return { code, message, policy: FailurePolicy.environment };
+}
+
+function waitingFailure({ name, image, restartCount, state }: ContainerStatus): Failure | undefined {
+  const { reason, message: text = '' } = state?.waiting ?? {};
+  switch (reason) {
+    case 'ErrImagePull':
+    case 'RegistryUnavailable':
+    case 'ImageInspectError':
+      return imagePull(image, FailurePolicy.transient);
+    case 'ImagePullBackOff':
+      return imagePull(image, passingPullFailure.test(text) ? FailurePolicy.transient : FailurePolicy.environment);
+    case 'ErrImageNeverPull':
+    case 'SignatureValidationFailed':
+      return imagePull(image, FailurePolicy.environment);
+    case 'InvalidImageName':
+      return imagePull(image, FailurePolicy.template);
+    case 'CreateContainerConfigError':
+      return configFailure(name, text);
+    case 'CreateContainerError':
+    case 'RunContainerError':
+    case 'PreCreateHookError':
+    case 'PreStartHookError':
+    case 'PostStartHookError':
+      return {
+        code: FailureCode.containerStartFailed,
+        message: `The container ${name} can't be started.`,
+        policy: restartCount >= crashLoopRestarts ? FailurePolicy.template : FailurePolicy.transient,
+      };
+    default:
+      return undefined;
+  }
+}
+
+function crashFailure({ name, restartCount, state, lastState }: ContainerStatus, mayEnd: boolean): Failure | undefined {
+  const ended = state?.terminated ?? (state?.waiting?.reason === 'CrashLoopBackOff' ? lastState?.terminated : undefined);
+  if (ended === undefined || restartCount === 0 || (mayEnd && ended.exitCode === 0)) return undefined;
+  const ranMs = Date.parse(ended.finishedAt ?? '') - Date.parse(ended.startedAt ?? '');
+  const loops = restartCount >= crashLoopRestarts && !(ranMs >= healthyRunMs);
+  const policy = loops ? FailurePolicy.permanent : FailurePolicy.transient;
+  switch (ended.reason) {
+    case 'OOMKilled':
+      return { code: FailureCode.outOfMemory, message: `The container ${name} ran out of memory ${restartCount} times.`, policy };
+    // The runtime could not even begin: no such command, no such user, a mount that fails.
+    case 'StartError':
+    case 'ContainerCannotRun':
+      return {
+        code: FailureCode.containerStartFailed,
+        message: `The container ${name} can't be started.`,
+        policy: loops ? FailurePolicy.template : FailurePolicy.transient,
+      };
+    default: {
+      const message = `The container ${name} ended ${restartCount} times, the last time with exit code ${ended.exitCode}.`;
+      return { code: FailureCode.crashLoop, message, policy };
+    }
+  }
+}
+
+function schedulingFailure({ status, metadata }: CachedPod): Failure | undefined {
+  const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
+  if (scheduled?.status !== 'False' || metadata.deletionTimestamp !== undefined) return undefined;
+  const text = scheduled.message ?? '';
+  const policy = FailurePolicy.transient;
+  // The scheduler has one reason for all of these, and only its words tell them apart.
+  if (/PersistentVolumeClaim|find available persistent volumes|binding volumes|non-existent pv/i.test(text))
+    return { code: FailureCode.volumeNotBound, message: 'Its volume is not bound yet.', policy };
+  if (scheduled.reason === 'SchedulingGated')
+    return { code: FailureCode.unschedulable, message: 'Its pod is held back by a scheduling gate.', policy };
+  if (scheduled.reason !== 'Unschedulable') return undefined;
+  return /volume node affinity|PersistentVolume's node affinity/.test(text)
+    ? { code: FailureCode.unschedulable, message: 'No node that can reach its volume has room for the sandbox at the moment.', policy }
+    : { code: FailureCode.unschedulable, message: 'No node has room for the sandbox at the moment.', policy };
+}
+
+/**
+ * The node controller takes the pods of a node that does not answer for unready, and changes nothing else of them; a kubelet
+ * would say which containers are not, or which gate.
+ */
+export function isOnLostNode({ spec, status }: CachedPod): boolean {
+  const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;
+  return (spec?.readinessGates ?? []).length === 0 && statusOf('Ready') === 'False' && statusOf('ContainersReady') === 'True';
+}
+
+export const nodeLost = (message: string): Failure => ({ code: FailureCode.nodeLost, message, policy: FailurePolicy.transient });
+
+/** Why a pod does not come up, or undefined when nothing speaks against waiting. */
+export function podFailure(pod: CachedPod): Failure | undefined {
+  // It has ended, and says itself why: how its containers fared before does not matter.
+  if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
+  if (isOnLostNode(pod)) return nodeLost('Its node does not answer; it goes on when the node is back, or is replaced.');
+  // Init containers are to end; but for those that are restarted always, which run beside the others.
+  const sidecars = new Set(
+    (pod.spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) => (restartPolicy === 'Always' ? [name] : [])),
+  );
+  const initial = pod.status?.initContainerStatuses ?? [];
+  const failures = [...initial, ...(pod.status?.containerStatuses ?? [])].flatMap((status) => {
+    const mayEnd = initial.includes(status) && !sidecars.has(status.name);
+    return waitingFailure(status) ?? crashFailure(status, mayEnd) ?? [];
+  });
+  return failures.find(({ policy }) => policy !== FailurePolicy.transient) ?? failures[0] ?? schedulingFailure(pod);
+}
+
+/** What the container that crashes has printed last, as far as its kubelet keeps it (`terminationMessagePolicy`); undefined for nothing. */
+export function lastOutputOf({ status }: CachedPod): string | undefined {
+  const crashed = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
+    ({ restartCount, state, lastState }) => (restartCount === 0 ? [] : (state?.terminated ?? lastState?.terminated ?? [])),
+  );
+  return crashed.find(({ exitCode, message = '' }) => exitCode !== 0 && message !== '')?.message;
+}

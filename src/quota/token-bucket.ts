@@ -1,0 +1,36 @@
+export interface TokenBucketOptions {
+  /** Maximum tokens that are taken at once after a quiet time. */
+  readonly burst: number;
+  /** Mean time between two tokens after that, in milliseconds. */
+  readonly intervalMs: number;
+}
+
+/**
+ * A token bucket by the generic cell rate algorithm (ITU-T I.371). Pure: times are milliseconds of a clock that never goes back, which the
+ * caller reads.
+ */
+export class TokenBucket {
+  readonly #options: TokenBucketOptions;
+  /** Time when the bucket is full again. */
+  #fullAt = 0;
+  #heldUntil = 0;
+
+  constructor(options: TokenBucketOptions) {
+    this.#options = options;
+  }
+
+  /** Time of the next token. */
+  get readyAt(): number {
+    const { burst, intervalMs } = this.#options;
+    return Math.max(this.#heldUntil, this.#fullAt - (burst - 1) * intervalMs);
+  }
+
+  take(now: number): void {
+    this.#fullAt = Math.max(now, this.#fullAt) + this.#options.intervalMs;
+  }
+
+  /** Holds all tokens back before `until`. */
+  hold(until: number): void {
+    this.#heldUntil = Math.max(this.#heldUntil, until);
+  }
+}

@@ -1,0 +1,189 @@
+import { AdmissionQueue } from '../../../src/quota/admission-queue.ts';
+import type { Decision } from '../../../src/quota/decision.ts';
+import type { Slot } from '../../../src/quota/slot.ts';
+import { quotaRules } from '../../../src/resources/quota-rules.ts';
+import type { ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
+import { aQuota, aSlot } from '../../support/builders.ts';
+
+type Wish = Partial<ConversationQuotaSpec>;
+
+const queueOf = (slots: readonly Slot[], ...quotas: readonly Wish[]): AdmissionQueue => {
+  const queue = new AdmissionQueue();
+  queue.setRules(quotaRules(quotas.map((spec, index) => aQuota(`quota-${index}`, spec))));
+  for (const slot of slots) queue.put(slot);
+  return queue;
+};
+const said = (step: Decision | undefined): string => (step === undefined ? 'nothing' : `${step.kind} ${step.slot.uid}`);
+
+const works = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'running', { idleSince: Infinity, ...more });
+const idles = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'running', { idleSince: 50_000, ...more });
+const looks = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'waiting', { bare: true, ...more });
+const asks = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'waiting', more);
+const namespace = { scope: 'Namespace' as const };
+const longestIdle = { onExceeded: 'PauseLongestIdle' as const };
+
+describe('for a resume without anything to do the quota', () => {
+  const cases: [string, readonly Slot[], readonly Wish[], string][] = [
+    ['has room', [works('a'), looks('b')], [{ limit: 2 }], 'admit b'],
+    ['pauses nobody who works', [works('a'), looks('b')], [{}], 'nothing'],
+    ['pauses nobody who works under a policy of the longest idle', [works('a'), looks('b')], [longestIdle], 'nothing'],
+    ['pauses nobody who works in the namespace', [works('a', { owner: 'bob' }), looks('b')], [{ ...namespace }], 'nothing'],
+    ['pauses nobody who waits for an answer', [works('a', { confirming: true }), looks('b')], [{}], 'nothing'],
+    [
+      'pauses the idle one, however old the one that works',
+      [works('a', { activeSince: 1 }), idles('i', { activeSince: 2 }), looks('b')],
+      [{ limit: 2 }],
+      'evict i',
+    ],
+    [
+      'pauses the oldest of two idle ones',
+      [idles('i', { activeSince: 2 }), idles('j', { activeSince: 1 }), looks('b')],
+      [{ limit: 2 }],
+      'evict j',
+    ],
+    [
+      'pauses the longest idle where the policy says so',
+      [idles('i', { activeSince: 1 }), idles('j', { activeSince: 2, idleSince: 3 }), looks('b')],
+      [{ ...longestIdle, limit: 2 }],
+      'evict j',
+    ],
+    [
+      'pauses an idle one of another owner under the limit of the namespace',
+      [idles('i', { owner: 'bob' }), looks('b')],
+      [{ ...namespace }],
+      'evict i',
+    ],
+    ['pauses no idle one that is too young', [idles('i', { activeSince: 95_000 }), looks('b')], [{ minActiveSeconds: 10 }], 'nothing'],
+    ['pauses nobody under Queue', [idles('i'), looks('b')], [{ onExceeded: 'Queue' }], 'nothing'],
+    ['is one too many under Reject', [works('a'), looks('b')], [{ onExceeded: 'Reject' }], 'reject b'],
+    [
+      'refuses the resume before a start under Reject',
+      [aSlot('a', 'freeing'), asks('n', { requestedAt: 9 }), looks('b')],
+      [{ onExceeded: 'Reject' }],
+      'reject b',
+    ],
+    ['pauses no more than are needed', [aSlot('a', 'freeing'), idles('i'), looks('b')], [{ limit: 2 }], 'nothing'],
+    ['says that it waits', [works('a'), looks('b', { explained: false })], [{}], 'wait b'],
+    ['serves the start first, whoever came first', [looks('b', { requestedAt: 1 }), asks('n', { requestedAt: 2 })], [{}], 'admit n'],
+    [
+      'serves the start of another owner first',
+      [looks('b', { requestedAt: 1 }), asks('n', { owner: 'bob', requestedAt: 2 })],
+      [{ ...namespace }],
+      'admit n',
+    ],
+    ['lets a start pause who works', [works('a'), looks('b'), asks('n')], [{}], 'evict a'],
+    ['serves it before what comes back by itself', [aSlot('r', 'resumable', { unfinished: true }), looks('b')], [{}], 'admit b'],
+    [
+      'pauses nobody while the namespace is full and makes no room',
+      [idles('i'), works('z', { owner: 'bob' }), looks('b'), looks('c', { owner: 'carol' })],
+      [{ limit: 1 }, { ...namespace, limit: 2, onExceeded: 'Queue' }],
+      'nothing',
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, slots, quotas, expected) => {
+    expect(said(queueOf(slots, ...quotas).next(100_000))).toBe(expected);
+  });
+
+  it('pauses at once who works when a message comes', () => {
+    const queue = queueOf([works('a'), looks('b')], {});
+    expect(said(queue.next(100_000))).toBe('nothing');
+    queue.put(asks('b'));
+    expect(said(queue.next(100_000))).toBe('evict a');
+  });
+
+  it('pauses at once who becomes idle', () => {
+    const queue = queueOf([works('a'), looks('b')], {});
+    expect(said(queue.next(100_000))).toBe('nothing');
+    queue.put(idles('a'));
+    expect(said(queue.next(100_000))).toBe('evict a');
+  });
+});
+
+describe('of those that run, a newcomer has paused', () => {
+  const stalled = (uid: string) => aSlot(uid, 'starting', { stalledAt: 90_000, idleSince: Infinity, activeSince: 90 });
+  const automatic = (uid: string, more: Partial<Slot> = {}) => works(uid, { automatic: true, activeSince: 80, ...more });
+  const cases: [string, readonly Slot[], Wish, string][] = [
+    ['who is stalled, before all others', [works('a'), automatic('b'), stalled('s'), asks('n')], { limit: 3 }, 'evict s'],
+    ['nobody before its time', [stalled('s'), works('a'), asks('n')], { limit: 2, minActiveSeconds: 86_400 }, 'evict s'],
+    ['who came back by itself, before the oldest', [works('a', { activeSince: 1 }), automatic('b'), asks('n')], { limit: 2 }, 'evict b'],
+    [
+      'who came back by itself, before the longest idle',
+      [idles('a', { idleSince: 1 }), automatic('b'), asks('n')],
+      { ...longestIdle, limit: 2 },
+      'evict b',
+    ],
+    [
+      'whoever waits for an answer last, also when it came back by itself',
+      [works('a'), automatic('b', { confirming: true }), asks('n')],
+      { limit: 2 },
+      'evict a',
+    ],
+  ];
+  it.each(cases)('%s', (_sentence, slots, quota, expected) => {
+    expect(said(queueOf(slots, quota).next(100_000))).toBe(expected);
+  });
+});
+
+describe('what comes back by itself', () => {
+  const comesBack = (uid: string, more: Partial<Slot> = {}) => aSlot(uid, 'resumable', more);
+  /** Takes what is let in, until nothing is. */
+  const drain = (queue: AdmissionQueue, now: number): readonly string[] => {
+    const names: string[] = [];
+    for (let step = queue.next(now); step?.kind === 'admit'; step = queue.next(now)) {
+      queue.put({ ...step.slot, state: 'starting', taken: true });
+      names.push(step.slot.uid);
+    }
+    return names;
+  };
+  const herd = (owner = 'alice') =>
+    Array.from({ length: 40 }, (_, index) => comesBack(`${owner}-${String(index).padStart(2, '0')}`, { owner }));
+
+  it('waits for the end of its delay', () => {
+    const queue = queueOf([comesBack('a', { resumesAt: 5_000 })], {});
+    expect(said(queue.next(4_999))).toBe('nothing');
+    expect(queue.wakeAt).toBe(5_000);
+    expect(said(queue.next(5_000))).toBe('admit a');
+  });
+
+  it('comes back ten at once when a limit is raised, then one in a second', () => {
+    const queue = queueOf(herd(), { limit: 0 });
+    expect(drain(queue, 1_000_000)).toEqual([]);
+    queue.setRules(quotaRules([aQuota('quota-0', { limit: 100 })]));
+    expect(drain(queue, 1_000_000)).toHaveLength(10);
+    expect(queue.wakeAt).toBe(1_001_000);
+    expect(drain(queue, 1_000_999)).toHaveLength(0);
+    expect(drain(queue, 1_001_000)).toHaveLength(1);
+    expect(drain(queue, 1_005_000)).toHaveLength(4);
+  });
+
+  it('slows no newcomer down', () => {
+    const queue = queueOf([...herd(), ...herd().map(({ uid }) => asks(`new-${uid}`))], {});
+    queue.setRules(quotaRules([]));
+    expect(drain(queue, 1_000_000)).toHaveLength(50);
+  });
+
+  it('comes back of each owner in turn', () => {
+    const queue = queueOf([...herd('alice'), ...herd('bob')], { limit: 100 });
+    const owners = drain(queue, 1_000_000).map((uid) => uid.split('-')[0]);
+    expect(owners.filter((owner) => owner === 'bob')).toHaveLength(5);
+  });
+
+  it('comes back with unfinished work first, whosever turn it is', () => {
+    const queue = queueOf(
+      [comesBack('a'), comesBack('b', { owner: 'bob', unfinished: true }), comesBack('c', { owner: 'bob', unfinished: true })],
+      {
+        limit: 9,
+      },
+    );
+    expect(drain(queue, 1_000_000)).toEqual(['b', 'c', 'a']);
+  });
+
+  it('stays where it is for a minute after a quota has vanished', () => {
+    const queue = queueOf(herd(), { limit: 1 });
+    queue.quotaDeleted(1_000_000);
+    queue.setRules(quotaRules([]));
+    expect(drain(queue, 1_059_999)).toEqual([]);
+    expect(queue.wakeAt).toBe(1_060_000);
+    expect(drain(queue, 1_060_000)).toHaveLength(10);
+  });
+});
