@@ -133,12 +133,12 @@ export class SandboxKeys {
   }
 
   /** Key with which gateways send agent notifications to operators, and no other request: the same for all gateways. */
-  hintKey(): string {
+  notificationKey(): string {
     return notificationKeyOf(this.#masterKey(this.currentKeyId));
   }
 
   /** Whether the candidate is the notification key under any master key. The comparison takes constant time. */
-  acceptsHintKey(candidate: string): boolean {
+  acceptsNotificationKey(candidate: string): boolean {
     const given = digest(candidate);
     let accepted = false;
     for (const masterKey of this.#masterKeys.values()) {
@@ -210,6 +210,6 @@ export const sessionReferenceOf = (apiKeyUid: string): string =>
 export const referenceIn = (clientKey: string): string => clientKey.slice(0, referenceLength);
 
 /** The input has no slash, unlike the inputs of sandboxes' keys: the notification key equals none of them. */
-const notificationKeyOf = (masterKey: KeyObject): string => createHmac('sha256', masterKey).update('hints').digest('base64url');
+const notificationKeyOf = (masterKey: KeyObject): string => createHmac('sha256', masterKey).update('notifications').digest('base64url');
 
 const keyIdOf = (masterKey: Buffer): string => createHmac('sha256', masterKey).update('key-id').digest('hex').slice(0, 12);

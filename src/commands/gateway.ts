@@ -1,6 +1,6 @@
 import { readGatewayConfig } from '../config/cluster.ts';
 import { createCallbackServer } from '../gateway/callback-server/callback-server.ts';
-import { HintSender } from '../gateway/callback-server/hint-sender.ts';
+import { NotificationSender } from '../gateway/callback-server/notification-sender.ts';
 import { webhooks } from '../gateway/callback-server/webhooks.ts';
 import { createGateway } from '../gateway/gateway.ts';
 import { gatewayCaches } from '../gateway/lookup/cache.ts';
@@ -57,14 +57,14 @@ export async function gateway(version: string): Promise<void> {
   });
   stack.defer(() => server.close());
   const { port } = await server.listen();
-  const hints = new HintSender({ urls: config.OPERATOR_HINT_URLS, key: () => keys.hintKey(), ...runtime });
-  stack.defer(() => hints.close());
-  await hints.open();
+  const notifications = new NotificationSender({ urls: config.OPERATOR_NOTIFICATION_URLS, key: () => keys.notificationKey(), ...runtime });
+  stack.defer(() => notifications.close());
+  await notifications.open();
   let agentSidePort: number | undefined;
   if (config.AGENT_SIDE_PORT !== undefined) {
     const handlers = [
       clonePart(config, { credentials, keys, caches }, runtime, stack),
-      webhooks({ keys, tell: (hint, owner) => hints.tell(hint, owner), clock: runtime.clock, metrics: runtime.metrics }),
+      webhooks({ keys, notify: (notification, owner) => notifications.notify(notification, owner), clock: runtime.clock, metrics: runtime.metrics }),
     ];
     const agentSide = createCallbackServer({
       ...{ handlers, sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },

@@ -17,7 +17,7 @@ import { mountedMasterKeys } from './master-keys.ts';
 import { connect, connectForLease, createRuntime } from './runtime.ts';
 
 /** Without webhooks, a change is to be known within 5 s all the same. */
-const unhintedPollMs = 4_000;
+const maxPollWithoutNotificationsMs = 4_000;
 const leaseName = 'conversation-operator';
 
 /** The controllers against a cluster. Of several such processes one works, the others wait for its lease. */
@@ -51,14 +51,14 @@ export async function operator(): Promise<void> {
   for (const server of telemetry) stack.defer(() => server.close());
 
   let leading: Operator | undefined;
-  let hintPort: number | undefined;
-  if (config.HINT_PORT !== undefined) {
-    const hints = await startNotificationListener({
-      ...{ host: config.HINT_HOST, port: config.HINT_PORT, keys, logger },
-      onNotification: (hint) => leading?.hint(hint),
+  let notificationPort: number | undefined;
+  if (config.NOTIFICATION_PORT !== undefined) {
+    const notifications = await startNotificationListener({
+      ...{ host: config.NOTIFICATION_HOST, port: config.NOTIFICATION_PORT, keys, logger },
+      onNotification: (notification) => leading?.notify(notification),
     });
-    stack.defer(() => hints.close());
-    hintPort = hints.port;
+    stack.defer(() => notifications.close());
+    notificationPort = notifications.port;
   }
 
   const agentCredentials = mountedAgentCredentials(config.AGENT_CREDENTIALS_DIR, logger);
@@ -86,7 +86,7 @@ export async function operator(): Promise<void> {
         pauseBoundMs: config.PAUSE_TIMEOUT_SECONDS * 1000,
         preparation: preparationLimits(config),
         ...(config.AGENT_SIDE_URL === undefined
-          ? { maxPollMs: unhintedPollMs }
+          ? { maxPollMs: maxPollWithoutNotificationsMs }
           : { agentSide: { url: config.AGENT_SIDE_URL, namespace } }),
       });
       await work.start(signal);
@@ -100,7 +100,7 @@ export async function operator(): Promise<void> {
   const elections = (async () => {
     while (!stop.signal.aborted) await election.run(stop.signal);
   })();
-  logger.info('operator started', { hintPort, namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
+  logger.info('operator started', { notificationPort, namespace: config.ALL_NAMESPACES ? '*' : namespace, server: connection.server });
   const signal = await stopped;
   logger.info('stopping', { signal });
   stop.abort(new Error('the process is stopping'));

@@ -1,4 +1,4 @@
-import type { AgentHint } from '../agent/hints.ts';
+import type { AgentNotification } from '../agent/notifications.ts';
 import { createAgentClient } from '../agent/kinds.ts';
 import { preparationLimits } from '../config/environment.ts';
 import { readUpConfig, type UpConfig } from '../config/up.ts';
@@ -134,9 +134,9 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
 
   const credentials = gitCredentials(config, runtime);
   const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
-  // Both are one process, and the operator comes later: until then there is nothing to hint at.
-  let tell: (hint: AgentHint) => void = () => undefined;
-  const hooks = webhooks({ keys, tell: (hint) => tell(hint), clock: runtime.clock, metrics });
+  // Both are one process, and the operator comes later: until then there is nothing to notification at.
+  let notify: (notification: AgentNotification) => void = () => undefined;
+  const hooks = webhooks({ keys, notify: (notification) => notify(notification), clock: runtime.clock, metrics });
   const handlers = [clones, hooks];
   const agentSide = createCallbackServer({ handlers, sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
@@ -153,7 +153,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   });
   stack.defer(() => operator.stop());
   await operator.start();
-  tell = (hint) => operator.hint(hint);
+  notify = (notification) => operator.notify(notification);
 
   const gateway = createGateway({
     client,

@@ -22,8 +22,8 @@ const operatorSchema = z
     /** Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents are polled only. */
     AGENT_SIDE_URL: httpUrl.optional(),
     /** Where gateways say that agents have something to tell; without a port they can't, and agents are polled only. */
-    HINT_HOST: z.string().default('0.0.0.0'),
-    HINT_PORT: port().optional(),
+    NOTIFICATION_HOST: z.string().default('0.0.0.0'),
+    NOTIFICATION_PORT: port().optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
     /** How long the others leave a leader alone that does not renew its lease. The same for all of them. */
@@ -48,8 +48,8 @@ const gatewaySchema = z.object({
   PORT: port().default(3000),
   /** Of what sandboxes may reach, and nobody else has to: webhooks and private repositories. By default there is none. */
   AGENT_SIDE_PORT: port().optional(),
-  /** Where the operators listen for what agents hint: a name for all of them, or several URLs. By default they find out by polling. */
-  OPERATOR_HINT_URLS: listOf((text) => httpUrl.safeParse(text).success, 'must be an http or https URL'),
+  /** Where the operators listen for what agents notification: a name for all of them, or several URLs. By default they find out by polling. */
+  OPERATOR_NOTIFICATION_URLS: listOf((text) => httpUrl.safeParse(text).success, 'must be an http or https URL'),
   /** Requests to agents and WebSockets at once: of one sandbox, and of all. */
   PROXY_CONNECTIONS_PER_SANDBOX: count().default(256),
   PROXY_CONNECTIONS: count().default(10_000),

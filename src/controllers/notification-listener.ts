@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { hintsPath, hintsSchema, maxHintsBytes, type AgentHint } from '../agent/hints.ts';
+import { notificationsPath, notificationsSchema, maxNotificationsBytes, type AgentNotification } from '../agent/notifications.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
 
@@ -7,9 +7,9 @@ export interface NotificationListenerOptions {
   readonly host: string;
   /** Port; 0: any free port. */
   readonly port: number;
-  readonly keys: Pick<SandboxKeys, 'acceptsHintKey'>;
+  readonly keys: Pick<SandboxKeys, 'acceptsNotificationKey'>;
   /** Takes a notification. An operator that does not lead ignores notifications. */
-  readonly onNotification: (notification: AgentHint) => void;
+  readonly onNotification: (notification: AgentNotification) => void;
   readonly logger: Logger;
 }
 
@@ -30,15 +30,15 @@ export async function startNotificationListener({
   logger,
 }: NotificationListenerOptions): Promise<NotificationListener> {
   const statusOf = async (request: IncomingMessage): Promise<number> => {
-    if (request.url !== hintsPath) return 404;
+    if (request.url !== notificationsPath) return 404;
     if (request.method !== 'POST') return 405;
     const [scheme, key = ''] = (request.headers.authorization ?? '').split(' ');
-    if (scheme?.toLowerCase() !== 'bearer' || !keys.acceptsHintKey(key)) return 401;
+    if (scheme?.toLowerCase() !== 'bearer' || !keys.acceptsNotificationKey(key)) return 401;
     const body = await readBounded(request);
     if (body === undefined) return 413;
-    const parsed = hintsSchema.safeParse(jsonOf(body));
+    const parsed = notificationsSchema.safeParse(jsonOf(body));
     if (!parsed.success) return 422;
-    for (const notification of parsed.data.hints) onNotification(notification);
+    for (const notification of parsed.data.notifications) onNotification(notification);
     return 204;
   };
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -76,7 +76,7 @@ async function readBounded(request: IncomingMessage): Promise<string | undefined
   let size = 0;
   for await (const piece of request as AsyncIterable<Buffer>) {
     size += piece.length;
-    if (size > maxHintsBytes) return undefined;
+    if (size > maxNotificationsBytes) return undefined;
     pieces.push(piece);
   }
   return Buffer.concat(pieces).toString('utf8');

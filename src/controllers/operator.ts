@@ -1,5 +1,5 @@
 import { Controller } from '@conversation-operator/kube/controller';
-import type { AgentHint } from '../agent/hints.ts';
+import type { AgentNotification } from '../agent/notifications.ts';
 import { admissionController, lookupController, quotaController } from './admission-controllers.ts';
 import { AgentNotifications } from './conversation/polling/agent-notifications.ts';
 import { reflectorsOf } from './caches.ts';
@@ -61,7 +61,7 @@ export class Operator {
    * Takes a notification about one conversation of an agent, or about all. A notification only brings polls forward, within a budget, so it
    * may be lost, late, repeated or wrong.
    */
-  hint(notification: AgentHint): void {
+  notify(notification: AgentNotification): void {
     this.#notifications.take(notification);
   }
 

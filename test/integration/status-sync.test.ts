@@ -21,14 +21,14 @@ describe('what agents do reaches the conversation', () => {
   let user: RestUser;
   let transport: Transport;
   let client: HttpKubeClient;
-  let hintPorts: readonly number[];
+  let notificationPorts: readonly number[];
 
   beforeAll(async () => {
     dataDir = mkdtempSync(join(tmpdir(), 'conversation-operator-status-'));
     up = await SplitInstallation.start(dataDir);
     user = new RestUser(up);
-    hintPorts = [await freePort(), await freePort()];
-    up.addOperator('one', { METRICS_PORT: String(hintPorts[0]) });
+    notificationPorts = [await freePort(), await freePort()];
+    up.addOperator('one', { METRICS_PORT: String(notificationPorts[0]) });
     const { connection } = await loadConnection({ kubeconfig: up.kubeconfig });
     transport = new Transport({ connection, clock: systemClock, random: Math.random, logger: silentLogger });
     client = new HttpKubeClient({ transport });
@@ -106,7 +106,7 @@ describe('what agents do reaches the conversation', () => {
   it('also when another operator has taken over', async () => {
     const id = await aConversation('sleep 8');
     await reaches(id, 'running', 30_000);
-    up.addOperator('two', { METRICS_PORT: String(hintPorts[1]) });
+    up.addOperator('two', { METRICS_PORT: String(notificationPorts[1]) });
     await up.killOperator('one');
     await reaches(id, 'finished', 60_000);
     const again = await aConversation('echo more');

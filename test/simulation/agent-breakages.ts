@@ -27,9 +27,9 @@ const ages = 1e9;
 
 const isStall = (object: KubeObject): boolean => (object as Conversation).status?.interruption?.abandonedReason === 'Stalled';
 
-/** What could be wrong with what is known of agents: by their hints, by their silence, and by that of their runs. */
+/** What could be wrong with what is known of agents: by their notifications, by their silence, and by that of their runs. */
 export const agentBreakages = {
-  'hints are not heard': { patches: [patched(Operator.prototype, 'hint', () => undefined)] },
+  'notifications are not heard': { patches: [patched(Operator.prototype, 'notify', () => undefined)] },
   'whoever was heard is not asked any more': {
     patches: [
       patched(PollSchedule.prototype, 'notify', (self, original, key) => {
@@ -42,7 +42,7 @@ export const agentBreakages = {
       }),
     ],
   },
-  'a hint is taken for the end of a run': {
+  'a notification is taken for the end of a run': {
     patches: [
       patched(ConversationPoller.prototype, 'notify', (self, original, request) => {
         said.of(self).add(request.name);

@@ -1,4 +1,4 @@
-import type { AgentHint } from '../../src/agent/hints.ts';
+import type { AgentNotification } from '../../src/agent/notifications.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import { SandboxReason, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
@@ -18,11 +18,11 @@ export interface AgentWatchOptions {
 /** What stands is asked for every 64 s; then it is asked again for 60 s; then, after the last back-off, it is told. */
 const silenceKnownMs = 64_000 + 60_000 + 40_000;
 const answerKnownMs = 30_000;
-/** What has been told shows in the agent's record within a second; without a hint, a run is asked for every 4 s. */
+/** What has been told shows in the agent's record within a second; without a notification, a run is asked for every 4 s. */
 const toldKnownMs = 2_500;
-/** Whoever begins to lead has asked all agents for the first time within so long. Before, there is no look that a hint brings forward. */
+/** Whoever begins to lead has asked all agents for the first time within so long. Before, there is no look that a notification brings forward. */
 const firstLooksMs = 1_000;
-/** More hints than these for one sandbox in so long, and not each is acted on at once. */
+/** More notifications than these for one sandbox in so long, and not each is acted on at once. */
 const mostTold = 2;
 const budgetMs = 20_000;
 
@@ -34,14 +34,14 @@ export class AgentWatch {
   /** By the uid of the sandbox: since when its agent answers, or does not. */
   readonly #answers = new Map<string, { readonly agent: string; readonly silent: boolean; readonly since: number }>();
   readonly #told = new Map<string, number[]>();
-  /** By the name of the sandbox: when somebody has used up what hints may cost. */
+  /** By the name of the sandbox: when somebody has used up what notifications may cost. */
   readonly #forged = new Map<string, number[]>();
 
   constructor(options: AgentWatchOptions) {
     this.#options = options;
   }
 
-  /** From here on the operators know what is true. Before, hints only use up what they may cost. */
+  /** From here on the operators know what is true. Before, notifications only use up what they may cost. */
   begin(): void {
     this.#since ??= this.#options.scheduler.monotonic();
   }
@@ -69,13 +69,13 @@ export class AgentWatch {
     if (running !== undefined) throw new Violation('a silent agent is not said to run', `${running.metadata.name} after ${forMs} ms`);
   }
 
-  /** A hint has come that is nobody's. */
-  forged({ sandbox }: Pick<AgentHint, 'sandbox'>): void {
+  /** A notification has come that is nobody's. */
+  forged({ sandbox }: Pick<AgentNotification, 'sandbox'>): void {
     const now = this.#options.scheduler.monotonic();
     this.#forged.set(sandbox, [...(this.#forged.get(sandbox) ?? []).filter((at) => now - at < budgetMs), now]);
   }
 
-  /** A hint has come to whoever leads. */
+  /** A notification has come to whoever leads. */
   told(process: AgentProcess, conversation: StoredConversation): void {
     const { cluster, scheduler } = this.#options;
     const { status, updatedAt } = conversation;
@@ -94,7 +94,7 @@ export class AgentWatch {
 
   #known({ sandboxUid }: AgentProcess, { id, status }: StoredConversation, since: number): void {
     const { cluster, leadsSince } = this.#options;
-    // Hints are kept in memory alone. One that the last leader has heard, or nobody, is lost to the next, whose first look may come
+    // Notifications are kept in memory alone. One that the last leader has heard, or nobody, is lost to the next, whose first look may come
     // before the agent's record shows what was told: polls alone find it then, which is RunWatch's to see.
     if ((leadsSince() ?? Infinity) + firstLooksMs > since) return;
     const sandbox = cluster.sandboxOf(sandboxUid);

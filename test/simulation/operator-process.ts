@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { AgentClient } from '../../src/agent/agent.ts';
-import type { AgentHint } from '../../src/agent/hints.ts';
+import type { AgentNotification } from '../../src/agent/notifications.ts';
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { createCaches, reflectorsOf, type Caches, type CachesOptions } from '../../src/controllers/caches.ts';
 import { Operator } from '../../src/controllers/operator.ts';
@@ -109,7 +109,7 @@ export class OperatorProcess {
     return this.#run?.machine;
   }
 
-  /** Since when hints are heard here, on the monotonic clock; undefined: it does not lead. */
+  /** Since when notifications are heard here, on the monotonic clock; undefined: it does not lead. */
   get leadsSince(): number | undefined {
     return this.#run?.leading?.since;
   }
@@ -145,10 +145,10 @@ export class OperatorProcess {
     this.#run = run;
   }
 
-  /** A gateway's hint, by a request to this process as it is now. */
-  hint(hint: AgentHint): void {
+  /** A gateway's notification, by a request to this process as it is now. */
+  notify(notification: AgentNotification): void {
     const run = this.#run;
-    run?.machine.deliver(() => run.leading?.work.hint(hint));
+    run?.machine.deliver(() => run.leading?.work.notify(notification));
   }
 
   crash(): void {

@@ -79,7 +79,7 @@ class Play {
   }
 
   async #begin(): Promise<void> {
-    const { cluster, scheduler, limits, traits, quotas, operators, shape, people, letters, withLetters, hints, hangs, retention } =
+    const { cluster, scheduler, limits, traits, quotas, operators, shape, people, letters, withLetters, notifications, hangs, retention } =
       this.#stage;
     await cluster.start();
     await scheduler.settle();
@@ -95,7 +95,7 @@ class Play {
     people.start();
     if (withLetters) letters.start();
     retention.start();
-    if (traits.hints) hints.start();
+    if (traits.notifications) notifications.start();
     hangs?.start();
   }
 

@@ -13,7 +13,7 @@ import { Exercise } from './exercise.ts';
 import { Faults, type FaultKind } from './faults.ts';
 import { Findings } from './findings.ts';
 import { Hangs } from './hangs.ts';
-import { Hints } from './hints.ts';
+import { Notifications } from './notifications.ts';
 import { InterruptedRunsCheck } from './interrupted-runs-check.ts';
 import { Letters } from './letters.ts';
 import { SimulatedNode } from './node.ts';
@@ -199,10 +199,10 @@ export function stage({
   });
   const hangs =
     traits.hangs && faults === 'all' ? new Hangs({ node, scheduler, trace, random: random.fork('hangs'), untilMs: busyMs }) : undefined;
-  const hints = new Hints({
-    ...{ cluster, node, operators, scheduler, trace, random: random.fork('hints') },
+  const notifications = new Notifications({
+    ...{ cluster, node, operators, scheduler, trace, random: random.fork('notifications') },
     onDelivered: (process, conversation) => agentWatch.told(process, conversation),
-    onForged: (hint) => agentWatch.forged(hint),
+    onForged: (notification) => agentWatch.forged(notification),
   });
   const duties = new Duties({
     scheduler,
@@ -269,7 +269,7 @@ export function stage({
 
   return {
     ...{ random, scheduler, trace, traits, cluster, weather, shape, busyMs, trouble, node, operators, safety, knowledge, quotas, verdicts },
-    ...{ limits, people, blows, runWatch, agentWatch, hangs, hints, duties, exercise, findings, world, faults, retention },
+    ...{ limits, people, blows, runWatch, agentWatch, hangs, notifications, duties, exercise, findings, world, faults, retention },
     clocksAreRight: () => blows.clocksAreRight,
     letters: messages,
     withLetters: letters,

@@ -13,7 +13,7 @@ export type World = (typeof worlds)[number];
 export interface Traits {
   readonly owners: readonly string[];
   /** Agents send webhooks. */
-  readonly hints: boolean;
+  readonly notifications: boolean;
   /** Agents fall silent by themselves. */
   readonly hangs: boolean;
   /** There are times without room on the nodes, or without an image registry, for longer than a start may take. */
@@ -37,14 +37,14 @@ const oneOwner: readonly string[] = ['alice'];
 
 export function traitsOf(world: World, random: Random): Traits {
   const plain: Traits = {
-    ...{ owners: oneOwner, hints: false, hangs: false, outages: false, detachesLate: false, longJumps: false, lateExecution: 0 },
+    ...{ owners: oneOwner, notifications: false, hangs: false, outages: false, detachesLate: false, longJumps: false, lateExecution: 0 },
     startDeadline: '2m',
   };
   if (world === 'plain') return plain;
   const traits = random.fork('traits');
   const single: Traits = {
     ...plain,
-    hints: traits.chance(0.5),
+    notifications: traits.chance(0.5),
     hangs: traits.chance(0.3),
     ...(traits.chance(0.3) ? { stuckAfterMs: traits.whole(10, 40) * 1_000 } : {}),
   };

@@ -14,7 +14,7 @@ const agentProgram = join(dirname(program), 'reference-agent.js');
 const lease = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_DEADLINE_SECONDS: '0.6', LEASE_RETRY_PERIOD_SECONDS: '0.2' };
 
 /** Each operator listens at an address of its own, as each pod does. */
-const hintHosts = ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4'];
+const notificationHosts = ['127.0.0.1', '127.0.0.2', '127.0.0.3', '127.0.0.4'];
 
 interface Running {
   readonly child: ChildProcess;
@@ -62,11 +62,11 @@ export class SplitInstallation {
   static async start(dataDir: string, { webhooks = true }: SplitOptions = {}): Promise<SplitInstallation> {
     const installation = new SplitInstallation(dataDir);
     const agentSidePort = String(await freePort());
-    const hintPort = String(await freePort());
+    const notificationPort = String(await freePort());
     Object.assign(installation.#environment, {
       AGENT_SIDE_PORT: agentSidePort,
-      HINT_PORT: hintPort,
-      OPERATOR_HINT_URLS: hintHosts.map((host) => `http://${host}:${hintPort}`).join(','),
+      NOTIFICATION_PORT: notificationPort,
+      OPERATOR_NOTIFICATION_URLS: notificationHosts.map((host) => `http://${host}:${notificationPort}`).join(','),
       ...(webhooks ? { AGENT_SIDE_URL: `http://127.0.0.1:${agentSidePort}` } : {}),
     });
     const cluster = installation.#spawn([clusterScript, dataDir, agentProgram]);
@@ -103,8 +103,8 @@ export class SplitInstallation {
   }
 
   addOperator(name: string, env: NodeJS.ProcessEnv = {}): void {
-    const HINT_HOST = hintHosts[this.#added++ % hintHosts.length];
-    this.#operators.set(name, this.#spawn([program, 'operator'], { POD_NAME: name, HINT_HOST, ...env }));
+    const NOTIFICATION_HOST = notificationHosts[this.#added++ % notificationHosts.length];
+    this.#operators.set(name, this.#spawn([program, 'operator'], { POD_NAME: name, NOTIFICATION_HOST, ...env }));
   }
 
   pidOf(operator: string): number {

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { once } from 'node:events';
-import type { AgentHint } from '../../../src/agent/hints.ts';
+import type { AgentNotification } from '../../../src/agent/notifications.ts';
 import { SandboxKeys } from '../../../src/agent/keys.ts';
 import { createCallbackServer, type CallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
 import { webhooks } from '../../../src/gateway/callback-server/webhooks.ts';
@@ -20,11 +20,11 @@ const statusEvent = [{ kind: 'ConversationStateUpdateEvent', key: 'execution_sta
 const toolEvent = [{ kind: 'ObservationEvent', observation: { content: [{ type: 'text', text: 'x'.repeat(200_000) }] } }];
 
 describe("the agents' webhooks", () => {
-  let hints: AgentHint[] = [];
+  let notifications: AgentNotification[] = [];
   let side: CallbackServer;
   let port: number;
   beforeEach(async () => {
-    hints = [];
+    notifications = [];
     const store = new IndexedStore<Sandbox>(gatewayIndexers.sandboxes);
     for (const name of ['one', 'two', 'old']) {
       const known = aSandbox({ name });
@@ -33,7 +33,7 @@ describe("the agents' webhooks", () => {
     }
     const metrics = createMetrics();
     side = createCallbackServer({
-      handlers: [webhooks({ keys, tell: (hint) => void hints.push(hint), clock: systemClock, metrics })],
+      handlers: [webhooks({ keys, notify: (notification) => void notifications.push(notification), clock: systemClock, metrics })],
       sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
       ...{ namespace, host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics },
     });
@@ -47,7 +47,7 @@ describe("the agents' webhooks", () => {
     return { status: answer.status, text: await answer.text() };
   };
 
-  const cases: [string, string, unknown, readonly Partial<AgentHint>[]][] = [
+  const cases: [string, string, unknown, readonly Partial<AgentNotification>[]][] = [
     ['a change of what it does', `one/events/${id}`, statusEvent, [{ sandbox: 'one', conversationId: id }]],
     ['the whole state', `one/events/${id}`, [{ key: 'full_state', value: { execution_status: 'idle' } }], [{ conversationId: id }]],
     ['output of a tool', `one/events/${id}`, toolEvent, []],
@@ -61,8 +61,8 @@ describe("the agents' webhooks", () => {
   ];
   it.each(cases)('%s is answered 204', async (_, path, body, expected) => {
     expect(await post(path, body)).toEqual({ status: 204, text: '' });
-    expect(hints).toMatchObject(expected.map((hint) => ({ namespace, ...hint })));
-    expect(hints).toHaveLength(expected.length);
+    expect(notifications).toMatchObject(expected.map((notification) => ({ namespace, ...notification })));
+    expect(notifications).toHaveLength(expected.length);
   });
 
   it('a sandbox that was made under the master key before shows the key of that', async () => {
@@ -82,14 +82,14 @@ describe("the agents' webhooks", () => {
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
     const withoutIds = answers.map(({ text }) => ({ ...(JSON.parse(text) as object), request_id: undefined, instance: undefined }));
     for (const answer of withoutIds) expect(answer).toEqual(withoutIds[0]);
-    expect(hints).toEqual([]);
+    expect(notifications).toEqual([]);
   });
 
   it.each(['one/other', 'one/conversations/more', 'one/events', 'one/events/not-an-id', `one/events/${id}/more`])(
     'there is nothing at %s',
     async (path) => {
       expect((await post(path, statusEvent)).status).toBe(404);
-      expect(hints).toEqual([]);
+      expect(notifications).toEqual([]);
     },
   );
 
@@ -102,11 +102,11 @@ describe("the agents' webhooks", () => {
     for (let round = 0; round < 20; round++) await Promise.all(Array.from({ length: 20 }, () => post('one/conversations', {})));
     const seconds = (performance.now() - began) / 1000;
     // A hundred at once, and twenty a second.
-    expect(hints.length).toBeGreaterThanOrEqual(100);
-    expect(hints.length).toBeLessThanOrEqual(100 + 20 * (seconds + 1));
-    hints = [];
+    expect(notifications.length).toBeGreaterThanOrEqual(100);
+    expect(notifications.length).toBeLessThanOrEqual(100 + 20 * (seconds + 1));
+    notifications = [];
     expect((await post('two/conversations', {}, keys.sessionKey('uid-two'))).status).toBe(204);
-    expect(hints).toMatchObject([{ sandbox: 'two' }]);
+    expect(notifications).toMatchObject([{ sandbox: 'two' }]);
   });
 
   it('one that stops in the middle of its body holds nothing up, and says nothing', async () => {
@@ -118,6 +118,6 @@ describe("the agents' webhooks", () => {
     socket.destroy();
     await once(socket, 'close');
     expect((await post(`one/events/${id}`, statusEvent)).status).toBe(204);
-    expect(hints).toHaveLength(1);
+    expect(notifications).toHaveLength(1);
   });
 });

@@ -274,30 +274,30 @@ describe('the chart', () => {
     for (const rendered of [chart, full]) {
       const envOf = (component: string, name: string): unknown =>
         rendered.one('Deployment', component).spec.template.spec.containers[0].env.find((each: Body) => each.name === name)?.value;
-      const { metadata, spec } = rendered.one('Service', 'operator-hints');
+      const { metadata, spec } = rendered.one('Service', 'operator-notifications');
       const [port] = spec.ports;
       expect(spec.clusterIP).toBe('None');
-      expect(envOf('gateway', 'OPERATOR_HINT_URLS')).toBe(`http://${metadata.name}.${metadata.namespace}:${port.port}`);
+      expect(envOf('gateway', 'OPERATOR_NOTIFICATION_URLS')).toBe(`http://${metadata.name}.${metadata.namespace}:${port.port}`);
       // Without an address of its own a Service translates no ports.
-      expect(envOf('operator', 'HINT_PORT')).toBe(String(port.port));
+      expect(envOf('operator', 'NOTIFICATION_PORT')).toBe(String(port.port));
       const ports = rendered.one('Deployment', 'operator').spec.template.spec.containers[0].ports;
-      expect(ports).toContainEqual({ name: 'hints', containerPort: port.port });
+      expect(ports).toContainEqual({ name: 'notifications', containerPort: port.port });
       const agentSide = rendered.one('Service', 'agent-side').metadata;
       expect(envOf('operator', 'AGENT_SIDE_URL')).toBe(`http://${agentSide.name}.${agentSide.namespace}`);
-      const hints = (rules: readonly Body[]) => rules.filter(({ ports }) => ports?.some((each: Body) => each.port === 'hints'));
-      const ingress = hints(rendered.one('NetworkPolicy', 'operator').spec.ingress);
+      const notifications = (rules: readonly Body[]) => rules.filter(({ ports }) => ports?.some((each: Body) => each.port === 'notifications'));
+      const ingress = notifications(rendered.one('NetworkPolicy', 'operator').spec.ingress);
       expect(ingress).toMatchObject([{ from: [{ podSelector: { matchLabels: partOf('gateway') } }] }]);
       expect(ingress[0].from).toHaveLength(1);
-      const egress = hints(rendered.one('NetworkPolicy', 'gateway').spec.egress);
+      const egress = notifications(rendered.one('NetworkPolicy', 'gateway').spec.egress);
       expect(egress).toMatchObject([{ to: [{ podSelector: { matchLabels: partOf('operator') } }] }]);
-      expect(hints(rendered.one('NetworkPolicy', 'sandboxes').spec.egress)).toEqual([]);
+      expect(notifications(rendered.one('NetworkPolicy', 'sandboxes').spec.egress)).toEqual([]);
     }
     const alone = await RenderedChart.of(4, { values: { gateway: { enabled: false } } });
     expect(JSON.stringify(alone.one('Deployment', 'operator'))).not.toContain('AGENT_SIDE_URL');
-    expect(JSON.stringify(alone.one('NetworkPolicy', 'operator'))).not.toContain('hints');
+    expect(JSON.stringify(alone.one('NetworkPolicy', 'operator'))).not.toContain('notifications');
     const elsewhere = await RenderedChart.of(4, { values: { operator: { enabled: false } } });
-    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain('OPERATOR_HINT_URLS');
-    expect(JSON.stringify(elsewhere.one('NetworkPolicy', 'gateway'))).not.toContain('hints');
+    expect(JSON.stringify(elsewhere.one('Deployment', 'gateway'))).not.toContain('OPERATOR_NOTIFICATION_URLS');
+    expect(JSON.stringify(elsewhere.one('NetworkPolicy', 'gateway'))).not.toContain('notifications');
   });
 
   it('lets the gateway and the operator reach sandboxes at whatever port their template names', async () => {

@@ -45,7 +45,7 @@ const settings: Readonly<Record<Command, Readonly<Record<string, Numeric>>>> = {
     ...operating,
     METRICS_PORT: port,
     HEALTH_PORT: port,
-    HINT_PORT: port,
+    NOTIFICATION_PORT: port,
     LEASE_DURATION_SECONDS: seconds,
     LEASE_RENEW_DEADLINE_SECONDS: seconds,
     LEASE_RETRY_PERIOD_SECONDS: seconds,
@@ -68,7 +68,7 @@ const isLease = (name: string) => name.startsWith('LEASE_');
 
 describe('numeric settings', () => {
   it.each(commands)('of %s are all in the table', (command) => {
-    const withOptional = readers[command]({ HINT_PORT: '1', AGENT_SIDE_PORT: '1' });
+    const withOptional = readers[command]({ NOTIFICATION_PORT: '1', AGENT_SIDE_PORT: '1' });
     const numeric = Object.entries(withOptional).flatMap(([name, value]) => (typeof value === 'number' ? [name] : []));
     expect(numeric.sort()).toEqual(Object.keys(settings[command]).sort());
   });

@@ -1,4 +1,4 @@
-import type { AgentHint } from '../../../agent/hints.ts';
+import type { AgentNotification } from '../../../agent/notifications.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import { LruMap } from '@conversation-operator/kube/lru-map';
@@ -39,7 +39,7 @@ export class AgentNotifications {
     this.#options = options;
   }
 
-  take({ namespace, sandbox: name, conversationId }: AgentHint): void {
+  take({ namespace, sandbox: name, conversationId }: AgentNotification): void {
     const { stores, onNotification } = this.#options;
     const sandbox = stores.sandboxes.get(namespace, name);
     if (sandbox === undefined) return;

@@ -21,34 +21,34 @@ function setUp(...counts: readonly (readonly [sandbox: string, owner: string, co
       );
   }
   const told: string[] = [];
-  const hints = new AgentNotifications({ stores, clock, onNotification: ({ name }) => void told.push(name) });
+  const notifications = new AgentNotifications({ stores, clock, onNotification: ({ name }) => void told.push(name) });
   const idOf = (name: string) => conversationIdOf(aConversation({ name }));
-  return { clock, hints, idOf, told: () => told.splice(0) };
+  return { clock, notifications, idOf, told: () => told.splice(0) };
 }
 
 it('brings forward the conversation that is named, or all of a sandbox', () => {
-  const { hints, idOf, told } = setUp(['one', 'alice', 3], ['two', 'alice', 1]);
-  hints.take({ namespace, sandbox: 'one', conversationId: idOf('one-1') });
+  const { notifications, idOf, told } = setUp(['one', 'alice', 3], ['two', 'alice', 1]);
+  notifications.take({ namespace, sandbox: 'one', conversationId: idOf('one-1') });
   expect(told()).toEqual(['one-1']);
-  hints.take({ namespace, sandbox: 'one' });
+  notifications.take({ namespace, sandbox: 'one' });
   expect(told()).toEqual(['one-0', 'one-1', 'one-2']);
 });
 
 it('means nothing for a conversation of another sandbox, and for sandboxes that are not there', () => {
-  const { hints, idOf, told } = setUp(['one', 'alice', 1], ['two', 'bob', 1]);
-  hints.take({ namespace, sandbox: 'two', conversationId: idOf('one-0') });
-  hints.take({ namespace, sandbox: 'three' });
-  hints.take({ namespace: 'elsewhere', sandbox: 'one' });
+  const { notifications, idOf, told } = setUp(['one', 'alice', 1], ['two', 'bob', 1]);
+  notifications.take({ namespace, sandbox: 'two', conversationId: idOf('one-0') });
+  notifications.take({ namespace, sandbox: 'three' });
+  notifications.take({ namespace: 'elsewhere', sandbox: 'one' });
   expect(told()).toEqual([]);
 });
 
 it('has a budget for each owner: one whose agents notify all the time takes nothing from others', async () => {
-  const { clock, hints, told } = setUp(['many', 'mallory', 200], ['one', 'alice', 1]);
-  for (let count = 0; count < 1_000; count++) hints.take({ namespace, sandbox: 'many' });
+  const { clock, notifications, told } = setUp(['many', 'mallory', 200], ['one', 'alice', 1]);
+  for (let count = 0; count < 1_000; count++) notifications.take({ namespace, sandbox: 'many' });
   expect(told().length).toBe(400);
-  hints.take({ namespace, sandbox: 'one' });
+  notifications.take({ namespace, sandbox: 'one' });
   expect(told()).toEqual(['one-0']);
   await clock.advance(10_000);
-  for (let count = 0; count < 1_000; count++) hints.take({ namespace, sandbox: 'many' });
+  for (let count = 0; count < 1_000; count++) notifications.take({ namespace, sandbox: 'many' });
   expect(told().length).toBe(400);
 });

@@ -99,7 +99,7 @@ describe('whether something was just said to the agent', () => {
   });
 });
 
-describe('hints', () => {
+describe('notifications', () => {
   it('count at once at first, then so often and no oftener', () => {
     let budget = fullBudget(0);
     const due: number[] = [];

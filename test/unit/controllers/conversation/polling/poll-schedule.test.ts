@@ -50,7 +50,7 @@ describe('PollSchedule', () => {
     expect(setUp().poll({ againAfterMs: 77 })).toBe(77);
   });
 
-  it('a hint makes it due, but not for what nobody looks at', async () => {
+  it('a notification makes it due, but not for what nobody looks at', async () => {
     const { clock, schedule, poll } = setUp();
     expect(schedule.notify('a')).toBeUndefined();
     poll();
@@ -59,7 +59,7 @@ describe('PollSchedule', () => {
     expect(schedule.waitMs('a', 's')).toBe(0);
   });
 
-  it('a poll that was under way when the hint came does not answer it', async () => {
+  it('a poll that was under way when the notification came does not answer it', async () => {
     const { clock, schedule, poll } = setUp();
     poll();
     await clock.advance(5_000);
@@ -74,7 +74,7 @@ describe('PollSchedule', () => {
     expect(schedule.waitMs('a', 's')).toBe(500);
   });
 
-  it('after a hint it is looked at again until the stored state has caught up, and no longer', async () => {
+  it('after a notification it is looked at again until the stored state has caught up, and no longer', async () => {
     const { clock, schedule, poll } = setUp();
     poll();
     await clock.advance(5_000);
@@ -99,7 +99,7 @@ describe('PollSchedule', () => {
     expect(poll()).toBeGreaterThan(500);
   });
 
-  it('an agent that hints all the time is asked once in two seconds', async () => {
+  it('an agent that notifications all the time is asked once in two seconds', async () => {
     const { clock, schedule, poll } = setUp();
     poll();
     let looks = 0;
@@ -122,10 +122,10 @@ describe('PollSchedule', () => {
       await clock.advance(poll(seen));
       return poll(seen);
     };
-    const afterMinutes = async (hints: boolean) => {
+    const afterMinutes = async (notifications: boolean) => {
       const { clock, schedule, poll } = setUp();
       poll(run);
-      if (hints) schedule.notify('a');
+      if (notifications) schedule.notify('a');
       for (let passed = 0; passed < 600_000;) {
         const waitMs = poll(run);
         await clock.advance(waitMs);

@@ -1,13 +1,13 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv6 } from 'node:net';
 import { Agent, request, type Dispatcher } from 'undici';
-import { hintsPath, mostHints, type AgentHint } from '../../agent/hints.ts';
+import { notificationsPath, maxNotifications, type AgentNotification } from '../../agent/notifications.ts';
 import type { Clock, Timer } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
-import { HintQueue } from './hint-queue.ts';
+import { NotificationQueue } from './notification-queue.ts';
 
-export interface HintSenderOptions {
-  /** URLs of all operators, without a path. A name is resolved regularly, and each of its addresses gets the hints. */
+export interface NotificationSenderOptions {
+  /** URLs of all operators, without a path. A name is resolved regularly, and each of its addresses gets the notifications. */
   readonly urls: readonly string[];
   /** The key that operators expect. */
   readonly key: () => string;
@@ -22,7 +22,7 @@ const refreshMs = 10_000;
 const answerMs = 2_000;
 /** One that has just not taken anything is left alone for so long. */
 const restMs = 1_000;
-/** Maximum number of sandboxes of one owner, and of owners, whose hints wait for one operator; beyond that the oldest are dropped. */
+/** Maximum number of sandboxes of one owner, and of owners, whose notifications wait for one operator; beyond that the oldest are dropped. */
 const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 
 const systemLookup = async (host: string): Promise<readonly string[]> =>
@@ -31,14 +31,14 @@ const systemLookup = async (host: string): Promise<readonly string[]> =>
 /** One operator: a request at a time, and what comes meanwhile goes with the next one, each conversation once. */
 interface Target {
   readonly origin: string;
-  readonly waiting: HintQueue;
+  readonly waiting: NotificationQueue;
   isBusy: boolean;
   restUntil: number;
 }
 
-/** Passes hints on to every operator, of which the leader acts. Nothing is kept, repeated or waited for: agents are polled all the same. */
-export class HintSender {
-  readonly #options: HintSenderOptions;
+/** Passes notifications on to every operator, of which the leader acts. Nothing is kept, repeated or waited for: agents are polled all the same. */
+export class NotificationSender {
+  readonly #options: NotificationSenderOptions;
   readonly #urls: readonly URL[];
   readonly #dispatcher: Dispatcher = new Agent({ connect: { timeout: answerMs }, connections: 1, pipelining: 1 });
   readonly #closing = new AbortController();
@@ -46,7 +46,7 @@ export class HintSender {
   #timer: Timer | undefined;
   readonly #unknown = new Set<string>();
 
-  constructor(options: HintSenderOptions) {
+  constructor(options: NotificationSenderOptions) {
     this.#options = options;
     this.#urls = options.urls.map((url) => new URL(url));
   }
@@ -56,9 +56,9 @@ export class HintSender {
     await this.#refresh();
   }
 
-  tell(hint: AgentHint, owner: string): void {
+  notify(notification: AgentNotification, owner: string): void {
     for (const target of this.#targets.values()) {
-      target.waiting.add(owner, hint);
+      target.waiting.add(owner, notification);
       void this.#pump(target);
     }
   }
@@ -99,23 +99,23 @@ export class HintSender {
     }
     target.isBusy = true;
     try {
-      while (!target.waiting.isEmpty && !this.#closing.signal.aborted) await this.#send(target.origin, target.waiting.take(mostHints));
+      while (!target.waiting.isEmpty && !this.#closing.signal.aborted) await this.#send(target.origin, target.waiting.take(maxNotifications));
     } catch (error) {
       target.waiting.clear();
       target.restUntil = clock.monotonic() + restMs;
-      logger.debug('an operator took no hints', { operator: target.origin, error });
+      logger.debug('an operator took no notifications', { operator: target.origin, error });
     } finally {
       target.isBusy = false;
     }
   }
 
-  async #send(origin: string, hints: readonly AgentHint[]): Promise<void> {
+  async #send(origin: string, notifications: readonly AgentNotification[]): Promise<void> {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(answerMs)]);
-    const { statusCode, body } = await request(`${origin}${hintsPath}`, {
+    const { statusCode, body } = await request(`${origin}${notificationsPath}`, {
       dispatcher: this.#dispatcher,
       method: 'POST',
       headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#options.key()}` },
-      body: JSON.stringify({ hints }),
+      body: JSON.stringify({ notifications }),
       signal,
     });
     await body.dump({ limit: 4096, signal });
@@ -123,4 +123,4 @@ export class HintSender {
   }
 }
 
-const newTarget = (origin: string): Target => ({ origin, waiting: new HintQueue(queueLimits), isBusy: false, restUntil: -Infinity });
+const newTarget = (origin: string): Target => ({ origin, waiting: new NotificationQueue(queueLimits), isBusy: false, restUntil: -Infinity });

@@ -1,10 +1,10 @@
-import type { AgentHint } from '../../agent/hints.ts';
+import type { AgentNotification } from '../../agent/notifications.ts';
 
-/** The hints that wait of one sandbox. */
+/** The notifications that wait of one sandbox. */
 interface Entry {
   readonly namespace: string;
   readonly sandbox: string;
-  /** Whether a hint is about any of the sandbox's conversations: then none is named. */
+  /** Whether a notification is about any of the sandbox's conversations: then none is named. */
   isOfAny: boolean;
   readonly conversationIds: Set<string>;
 }
@@ -13,10 +13,10 @@ interface Entry {
 const maxNamed = 16;
 
 /**
- * Hints that wait for an operator, each once. Owners have a share each, and take scheduler: one whose sandboxes have a lot to say delays and
- * displaces no hint of others. What is displaced is lost, and found by polling.
+ * Notifications that wait for an operator, each once. Owners have a share each, and take scheduler: one whose sandboxes have a lot to say delays and
+ * displaces no notification of others. What is displaced is lost, and found by polling.
  */
-export class HintQueue {
+export class NotificationQueue {
   readonly #maxSandboxesPerOwner: number;
   readonly #maxOwners: number;
   /** By owner and sandbox, each first whose turn is next. */
@@ -31,7 +31,7 @@ export class HintQueue {
     return this.#owners.size === 0;
   }
 
-  add(owner: string, { namespace, sandbox, conversationId }: AgentHint): void {
+  add(owner: string, { namespace, sandbox, conversationId }: AgentNotification): void {
     const sandboxes = this.#owners.get(owner) ?? new Map<string, Entry>();
     if (!this.#owners.has(owner)) dropFirst(this.#owners, this.#maxOwners - 1);
     this.#owners.set(owner, sandboxes);
@@ -45,17 +45,17 @@ export class HintQueue {
   }
 
   /** Takes up to so many, of the owners by scheduler. */
-  take(count: number): AgentHint[] {
-    const hints: AgentHint[] = [];
-    while (hints.length < count) {
+  take(count: number): AgentNotification[] {
+    const notifications: AgentNotification[] = [];
+    while (notifications.length < count) {
       const [first] = this.#owners;
       if (first === undefined) break;
       const [owner, sandboxes] = first;
       this.#owners.delete(owner);
-      hints.push(...takeSandbox(sandboxes, count - hints.length));
+      notifications.push(...takeSandbox(sandboxes, count - notifications.length));
       if (sandboxes.size > 0) this.#owners.set(owner, sandboxes);
     }
-    return hints;
+    return notifications;
   }
 
   clear(): void {
@@ -63,8 +63,8 @@ export class HintQueue {
   }
 }
 
-/** Takes the hints of the sandbox whose turn is next, as far as there is room. */
-function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentHint[] {
+/** Takes the notifications of the sandbox whose turn is next, as far as there is room. */
+function takeSandbox(sandboxes: Map<string, Entry>, room: number): AgentNotification[] {
   const [first] = sandboxes;
   if (first === undefined) return [];
   const [key, { namespace, sandbox, isOfAny, conversationIds }] = first;

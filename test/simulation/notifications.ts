@@ -1,4 +1,4 @@
-import type { AgentHint } from '../../src/agent/hints.ts';
+import type { AgentNotification } from '../../src/agent/notifications.ts';
 import { conversationIdOf } from '../../src/resources/ids.ts';
 import type { AgentProcess, StoredConversation } from './agent-process.ts';
 import type { Cluster } from './cluster.ts';
@@ -8,17 +8,17 @@ import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 import type { Trace } from './trace.ts';
 
-export interface HintsOptions {
+export interface NotificationsOptions {
   readonly cluster: Cluster;
   readonly node: SimulatedNode;
   readonly operators: readonly OperatorProcess[];
   readonly scheduler: Scheduler;
   readonly random: Random;
   readonly trace: Trace;
-  /** A true hint has come to every process, for the first time. */
+  /** A true notification has come to every process, for the first time. */
   readonly onDelivered: (process: AgentProcess, conversation: StoredConversation) => void;
   /** One that nobody has sent. */
-  readonly onForged: (hint: AgentHint) => void;
+  readonly onForged: (notification: AgentNotification) => void;
 }
 
 const namespace = 'default';
@@ -27,14 +27,14 @@ const namespace = 'default';
  * What agents say through the gateway, to whichever process listens: the one that leads, one that does no more, one that is frozen.
  * Some are lost, all of them while no gateway is there; some come late, or again; and some are nobody's.
  */
-export class Hints {
-  readonly #options: HintsOptions;
+export class Notifications {
+  readonly #options: NotificationsOptions;
   readonly #lost: number;
   readonly #late: number;
   readonly #repeated: number;
   #gateway = true;
 
-  constructor(options: HintsOptions) {
+  constructor(options: NotificationsOptions) {
     this.#options = options;
     const { random } = options;
     this.#lost = random.chance(0.5) ? 0 : random.between(0, 0.6);
@@ -58,13 +58,13 @@ export class Hints {
     const { cluster, random, scheduler, onDelivered } = this.#options;
     const sandbox = cluster.sandboxOf(process.sandboxUid)?.metadata.name;
     if (sandbox === undefined || process.silentSince !== undefined || !this.#gateway || random.chance(this.#lost)) return;
-    const hint = { namespace, sandbox, conversationId: conversation.id };
+    const notification = { namespace, sandbox, conversationId: conversation.id };
     const late = random.chance(this.#late);
     scheduler.after(late ? random.between(1_000, 40_000) : random.between(1, 30), () => {
-      this.#deliver(hint);
+      this.#deliver(notification);
       if (!late) onDelivered(process, conversation);
     });
-    if (random.chance(this.#repeated)) scheduler.after(random.between(0, 10_000), () => this.#deliver(hint));
+    if (random.chance(this.#repeated)) scheduler.after(random.between(0, 10_000), () => this.#deliver(notification));
   }
 
   /** By somebody who has got hold of a sandbox's key, or by a gateway that is confused: of the wrong ones, and many at once. */
@@ -74,18 +74,18 @@ export class Hints {
       const sandbox = random.pick(cluster.sandboxes)?.metadata.name ?? 'nobody';
       const conversation = random.pick(cluster.conversations);
       const conversationId = conversation === undefined || random.chance(0.3) ? undefined : conversationIdOf(conversation);
-      const hint = { namespace: random.chance(0.1) ? 'elsewhere' : namespace, sandbox, conversationId };
+      const notification = { namespace: random.chance(0.1) ? 'elsewhere' : namespace, sandbox, conversationId };
       for (let count = random.chance(0.2) ? random.whole(5, 40) : 1; count > 0; count--)
         scheduler.after(random.between(0, 2_000), () => {
-          onForged(hint);
-          this.#deliver(hint);
+          onForged(notification);
+          this.#deliver(notification);
         });
       this.#forge();
     });
   }
 
-  #deliver(hint: AgentHint): void {
-    this.#options.trace.note(`hint: ${hint.namespace}/${hint.sandbox} ${hint.conversationId ?? 'any'}`);
-    for (const operator of this.#options.operators) operator.hint(hint);
+  #deliver(notification: AgentNotification): void {
+    this.#options.trace.note(`notification: ${notification.namespace}/${notification.sandbox} ${notification.conversationId ?? 'any'}`);
+    for (const operator of this.#options.operators) operator.notify(notification);
   }
 }

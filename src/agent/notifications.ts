@@ -1,0 +1,25 @@
+import { z } from 'zod';
+
+/**
+ * A notification of a gateway to the operators: an agent has reported a change, of one of its conversations or of any. The leader only
+ * polls the agent sooner, so that a notification may be lost, late, repeated or wrong.
+ */
+export interface AgentNotification {
+  readonly namespace: string;
+  /** Name of the sandbox. */
+  readonly sandbox: string;
+  /** 32 hex digits. Absent: any conversation of the sandbox. */
+  readonly conversationId?: string | undefined;
+}
+
+export const notificationsPath = '/notifications';
+/** Maximum notifications of one request. */
+export const maxNotifications = 200;
+/** Maximum bytes of one request. */
+export const maxNotificationsBytes = 128 * 1024;
+
+const name = z.string().min(1).max(253);
+
+export const notificationsSchema = z.object({
+  notifications: z.array(z.object({ namespace: name, sandbox: name, conversationId: z.string().max(64).optional() })).max(maxNotifications),
+});
