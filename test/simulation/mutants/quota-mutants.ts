@@ -111,7 +111,7 @@ export const quotaMutants = {
     from: 'idleSince: startsInIt ? Infinity : idleFrom(activeSince)',
     to: 'idleSince: Infinity',
     rule: 'everything settles',
-    seed: 48,
+    seed: 219,
   },
   'what comes back by itself comes before newcomers': {
     file: 'src/quota/admission-queue.ts',

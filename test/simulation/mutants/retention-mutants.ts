@@ -91,7 +91,7 @@ export const retentionMutants = {
     to: '',
     rule: used,
     retention: true,
-    seed: 24,
+    seed: 44,
   },
   'a volume goes with the first of the conversations that use it': {
     file: 'src/controllers/retention/subjects.ts',
