@@ -35,7 +35,7 @@ const caught: Readonly<Record<Breakable, Where>> = {
   'a run that was lost before it was saved is taken for none': ['everything settles'],
   'a pause is undone': ['the system leaves the spec alone'],
   'a start forgets how far it was': ['starts only go on'],
-  'every look at an agent is written down': [/no hot loop|everything settles/],
+  'every look at an agent is written down': [/no hot loop|everything settles|what has settled stays/],
   'a message is sent again without a look at what the agent has': [toldOnce],
   'a message is sent before that is written down': [toldOnce],
   'a message counts as told when nobody has said so': [toldOnce],
