@@ -66,7 +66,7 @@ inCluster(keys.command('revoke <name>').description('delete a key')).action(asyn
 
 const claims = program.command('claims').description("volume claims of sandboxes, in the sandboxes' namespace");
 
-inCluster(claims.command('list').description('show all of them, and whether anybody uses them')).action(async (options: ClusterOptions) =>
+inCluster(claims.command('list').description('list all of them, and whether a sandbox uses them')).action(async (options: ClusterOptions) =>
   (await import('./commands/claims.ts')).listClaims(options),
 );
 

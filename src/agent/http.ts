@@ -40,7 +40,7 @@ export interface AgentAnswer<T> {
 const defaultMaxBodyBytes = 1024 * 1024;
 const maxDetailLength = 512;
 /** Maximum bytes of an error body that the client reads. */
-const maxLookedAt = 8192;
+const maxSearchedLength = 8192;
 
 /** Errors of a connection attempt: no byte of the request was sent. */
 const notConnected: ReadonlySet<string> = new Set([
@@ -242,7 +242,7 @@ function errorOf(status: number, text: string, secrets: readonly string[] = []):
 /** pydantic's messages end with the rejected value in clear: `… [type=value_error, input_value={'api_key': 'sk-…'}, …]`. */
 const withoutInput = (text: string): string =>
   text
-    .slice(0, maxLookedAt)
+    .slice(0, maxSearchedLength)
     .replaceAll(/\[type=[^]*?(?:input_type=\w+\]|$)/g, '')
     .replace(/input_value=[^]*/, '')
     .trim();

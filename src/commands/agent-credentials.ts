@@ -12,7 +12,7 @@ export function mountedAgentCredentials(folder: string | undefined, logger: Logg
     what: 'a model credential',
     expected: 'it has to be one line with the key',
   });
-  // At the start, so that a folder that is not there does not show only when somebody needs it.
+  // The folder is checked at the start, so that a missing folder shows before the first conversation needs it.
   files.list();
   return { of: async (owner, name) => (await files.of(name, owner, secretLineOf))?.value };
 }

@@ -25,7 +25,7 @@ const hasEnded = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || 
 const mounts = ({ spec }: Pod, claimName: string): boolean =>
   spec?.volumes?.some(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName === claimName) === true;
 
-/** What a claim is to the sandboxes and pods of its namespace. Pure. */
+/** State of a claim with regard to the sandboxes and pods of its namespace. Pure. */
 export function claimStateOf({ claim, sandboxes, pods }: ClaimFacts): ClaimState {
   const { name, deletionTimestamp, labels } = claim.metadata;
   if (deletionTimestamp !== undefined) return 'deleting';

@@ -10,7 +10,7 @@ export interface ClusterOptions {
   readonly namespace?: string;
 }
 
-/** Does a short piece of work with the rights of whoever runs the command. */
+/** Runs a short piece of work with the rights of the user who runs the command. */
 export async function withClient<T>(options: ClusterOptions, work: (client: KubeClient, namespace: string) => Promise<T>): Promise<T> {
   const { connection, namespace } = await loadConnection(options.kubeconfig === undefined ? {} : { kubeconfig: options.kubeconfig });
   const { client, transport } = connect(connection, createRuntime(silentLogger));

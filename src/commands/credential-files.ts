@@ -28,16 +28,16 @@ export interface CredentialFilesOptions {
   readonly folder: string;
   /** The setting that names the folder. */
   readonly setting: string;
-  /** What one of them is, for logs: "a git credential". */
+  /** Name of one credential in logs: "a git credential". */
   readonly what: string;
-  /** What a file has to hold, for logs. */
+  /** Expected content of a file, for logs. */
   readonly expected: string;
   readonly logger: Logger;
 }
 
 /**
  * Credentials from the files of a mounted folder: NAME is for everybody, NAME.OWNER for one owner instead. They are read when they
- * are needed, so a change counts at once. What a file holds is never logged.
+ * are needed, so a change counts at once. The content of a file is never logged.
  */
 export class CredentialFiles {
   readonly #options: CredentialFilesOptions;

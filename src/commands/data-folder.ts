@@ -42,7 +42,7 @@ export class DataFolder {
     renameSync(unfinished, this.file(name));
   }
 
-  /** What the file says, after `make` has filled it the first time. */
+  /** Content of the file; `make` creates it at the first call. */
   remember(name: string, make: () => string): string {
     const known = this.read(name);
     if (known !== undefined && known !== '') return known;

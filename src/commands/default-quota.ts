@@ -2,7 +2,7 @@ import { conversationQuotas, type ConversationQuota } from '../resources/convers
 import { apiVersion } from '../resources/group.ts';
 import type { NewObject } from '@conversation-operator/kube/object';
 
-/** The quota that an installation starts with; afterwards it belongs to whoever edits it. */
+/** Initial quota of an installation. Later starts keep the changes of users. */
 export const defaultQuota = (namespace: string): NewObject<ConversationQuota> => ({
   apiVersion,
   kind: conversationQuotas.kind,

@@ -2,13 +2,13 @@ import type { NewObject } from '@conversation-operator/kube/object';
 import { apiVersion } from '../resources/group.ts';
 import { defaultTemplateName, sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-template.ts';
 
-/** What the embedded node takes for the reference agent. */
+/** Image name of the reference agent on the local cluster. */
 export const referenceAgentImage = 'conversation-operator/reference-agent';
 
 /** How long the agents of an embedded installation may be idle before their sandboxes are paused; the chart has the same. */
 export const defaultIdleTimeout = '30m';
 
-/** The template that an embedded installation starts with; afterwards it belongs to whoever edits it. */
+/** Initial template of a local installation. Later starts keep the changes of users. */
 export const defaultTemplate = (namespace: string): NewObject<SandboxTemplate> => ({
   apiVersion,
   kind: sandboxTemplates.kind,

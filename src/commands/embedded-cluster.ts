@@ -80,7 +80,7 @@ function certificateOf(folder: DataFolder, clock: Clock): Certificate {
   return { cert, key };
 }
 
-/** A control plane and one node on this machine. What it starts is ended by the stack, last first. */
+/** A control plane and one node on this machine. The stack ends them in reverse order of their start. */
 export async function startEmbeddedCluster(options: EmbeddedClusterOptions, stack: AsyncDisposableStack): Promise<EmbeddedCluster> {
   const { folder, images, clock, random, logger, metrics } = options;
   const runtime: Runtime = { clock, random, logger, metrics };

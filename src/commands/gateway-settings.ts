@@ -5,7 +5,7 @@ import { loggerOf } from './logging.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 
-/** What a gateway is told by the settings, wherever it runs. */
+/** Options of a gateway that follow from the settings, on a cluster and locally. */
 export const gatewaySettings = (config: GatewayConfig | UpConfig) =>
   ({
     legacyApi: config.LEGACY_API,

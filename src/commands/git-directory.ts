@@ -15,13 +15,13 @@ const noCredentials: GitCredentials = { of: () => Promise.resolve(undefined) };
 /** To one git host, of all the sandboxes that clone from it. */
 const cloneConnections = 128;
 
-/** What opens private repositories by the settings. Nothing else of the installation has it. */
+/** Credentials for private repositories, from the settings. Only the gateway has them. */
 export function gitCredentials(config: GatewayConfig | UpConfig, { logger }: Runtime): GitCredentials {
   const { GIT_HOSTS: hosts, GIT_CREDENTIALS_DIR: folder } = config;
   return folder === undefined ? noCredentials : mountedGitCredentials({ folder, providers: Object.keys(hosts), logger });
 }
 
-/** What a gateway knows of git hosts by its settings; closed with the stack. */
+/** The git hosts of a gateway's settings; closed with the stack. */
 export function gitDirectory(
   config: GatewayConfig | UpConfig,
   credentials: GitCredentials,
@@ -41,7 +41,7 @@ export function gitDirectory(
   return { gitDirectory: directory };
 }
 
-/** What sandboxes clone private repositories from; closed with the stack. */
+/** The handler through which sandboxes clone private repositories; closed with the stack. */
 export function clonePart(
   { GIT_HOSTS: hosts }: GatewayConfig | UpConfig,
   {

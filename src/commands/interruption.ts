@@ -1,9 +1,9 @@
-/** Less than what Kubernetes waits before it kills a pod, and more than all that ends in good order takes. */
+/** Grace of a shutdown: shorter than the grace period of Kubernetes, and longer than any orderly shutdown. */
 const graceMs = 25_000;
 
 /**
- * Resolves at the first SIGINT or SIGTERM. A second one ends the process at once: somebody who presses Ctrl-C twice means it. So
- * does a shutdown that hangs, once its grace is over.
+ * Resolves at the first SIGINT or SIGTERM. A second one ends the process at once: a user who presses Ctrl-C twice wants that. A
+ * shutdown that hangs ends after its grace.
  */
 export function interrupted(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -12,7 +12,7 @@ export function interrupted(): Promise<NodeJS.Signals> {
       if (!first) process.exit(130);
       first = false;
       setTimeout(() => {
-        process.stderr.write(`conversation-operator: not ended within ${graceMs / 1000} s of ${signal}, so it is cut short\n`);
+        process.stderr.write(`conversation-operator: not ended within ${graceMs / 1000} s of ${signal}, so it is ended at once\n`);
         process.exit(1);
       }, graceMs).unref();
       resolve(signal);

@@ -26,11 +26,11 @@ export interface LocalAgentsOptions {
 /** The agents that this machine can run. */
 export interface LocalAgents {
   readonly images: Readonly<Record<string, ImageProgram>>;
-  /** Of starts that name no template. */
+  /** Template of starts that name none. */
   readonly templateName: string;
   /** Makes the templates that are not there. */
   ensureTemplates(client: KubeClient, namespace: string): Promise<void>;
-  /** What is told to whoever has started all this, once the templates are there. */
+  /** Notes for the user who has started the program, printed once the templates exist. */
   notes(client: KubeClient, namespace: string): Promise<readonly string[]>;
   /** A first message that shows something. */
   readonly example: string;

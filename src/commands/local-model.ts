@@ -6,10 +6,10 @@ import { secretLineOf } from './credential-files.ts';
 import { namesProvider } from '../resources/allowed-models.ts';
 import { CommandError } from './command-error.ts';
 
-/** What the key of the environment is called. */
+/** Credential name of the key from the environment. */
 const localCredential = 'model';
 /**
- * On a template whose model comes from the environment of `up`: without it, the model is whoever edits the template's. Its value `bound` says
+ * On a template whose model comes from the environment of `up`: without it, a user has set the model. Its value `bound` says
  * that `up` has bounded the models, too.
  */
 const fromEnvironment = 'conversation-operator.dev/model-from-environment';

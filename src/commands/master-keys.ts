@@ -16,7 +16,7 @@ export function localMasterKey(folder: DataFolder): SandboxKeys {
   return new SandboxKeys([key]);
 }
 
-/** A Secret reaches its mounts about a minute after a change, so a look this often loses no time. */
+/** A Secret reaches its mounts about a minute after a change, so that this interval loses no time. */
 const reloadIntervalMs = 10_000;
 
 export interface MountedMasterKeysOptions {

@@ -20,7 +20,7 @@ import { connect, connectForLease, createRuntime } from './runtime.ts';
 const maxPollWithoutNotificationsMs = 4_000;
 const leaseName = 'conversation-operator';
 
-/** The controllers against a cluster. Of several such processes one works, the others wait for its lease. */
+/** The controllers against a cluster. One of several such processes leads; the others wait for its lease. */
 export async function operator(): Promise<void> {
   const config = readOperatorConfig(process.env);
   const stopped = interrupted();

@@ -5,7 +5,7 @@ import { Transport, type Connection, type TransportOptions } from '@conversation
 import { collectProcessMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
 
-/** What every long-running command is made of. */
+/** Common parts of every long-running command. */
 export interface Runtime {
   readonly clock: Clock;
   /** Uniform in 0..1. */
@@ -32,7 +32,7 @@ export function connect(connection: Connection, runtime: Runtime, options: Pick<
 const leaseConnections = 2;
 
 /**
- * The client of a lease. It shares no connections with the leader's work, because calls wait in one queue for a free one: a renewal behind
+ * The client of a lease. The client shares no connections with the leader's work, because calls wait in one queue for a free one: a renewal behind
  * some hundred slow writes would come too late, and the leader would lose its lease although the API server answers everything.
  */
 export const connectForLease = (connection: Connection, runtime: Runtime) =>

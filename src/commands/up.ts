@@ -32,7 +32,7 @@ import { createRuntime } from './runtime.ts';
 
 const namespace = 'default';
 const loopback = '127.0.0.1';
-/** The first key, kept in the data folder: the one of the last time, unless somebody has revoked it. */
+/** The first key, kept in the data folder: the key of the last start, unless a user has revoked it. */
 async function ensureFirstKey(client: KubeClient, folder: DataFolder, owner: string): Promise<string> {
   const known = folder.read('api-key');
   if (known !== undefined) {
@@ -134,7 +134,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
 
   const credentials = gitCredentials(config, runtime);
   const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
-  // Both are one process, and the operator comes later: until then there is nothing to notification at.
+  // Gateway and operator share this process. Before the operator exists, notifications are dropped.
   let notify: (notification: AgentNotification) => void = () => undefined;
   const hooks = webhooks({ keys, notify: (notification) => notify(notification), clock: runtime.clock, metrics });
   const handlers = [clones, hooks];

@@ -17,18 +17,18 @@ const operatorSchema = z
     ...operating,
     /** Work in every namespace, not in one; the lease stays in NAMESPACE. */
     ALL_NAMESPACES: flag(false),
-    /** Of /alive and /ready. */
+    /** Port of /alive and /ready. */
     HEALTH_PORT: port().default(8081),
     /** Where sandboxes of NAMESPACE reach the gateway's agent side; absent: they don't, and agents are polled only. */
     AGENT_SIDE_URL: httpUrl.optional(),
-    /** Where gateways say that agents have something to tell; without a port they can't, and agents are polled only. */
+    /** Address and port at which gateways report notifications of agents. Without a port, the operator only polls agents. */
     NOTIFICATION_HOST: z.string().default('0.0.0.0'),
     NOTIFICATION_PORT: port().optional(),
     /** The name of this process among those that want to lead; by default the host's. */
     POD_NAME: z.string().optional(),
     /** How long the others leave a leader alone that does not renew its lease. The same for all of them. */
     LEASE_DURATION_SECONDS: seconds().default(15),
-    /** How long a leader goes on without a renewal. What is left of the lease then is how long a write may be under way. */
+    /** Maximum time that a leader works without a renewal. The remaining time of the lease is the deadline of each write. */
     LEASE_RENEW_DEADLINE_SECONDS: seconds().default(10),
     /** Between renewals. */
     LEASE_RETRY_PERIOD_SECONDS: seconds().default(2),
@@ -46,9 +46,9 @@ const gatewaySchema = z.object({
   ...serving,
   HOST: z.string().default('0.0.0.0'),
   PORT: port().default(3000),
-  /** Of what sandboxes may reach, and nobody else has to: webhooks and private repositories. By default there is none. */
+  /** Port of the callback server, which only sandboxes need: webhooks and clones of private repositories. Absent: no such server. */
   AGENT_SIDE_PORT: port().optional(),
-  /** Where the operators listen for what agents notification: a name for all of them, or several URLs. By default they find out by polling. */
+  /** URLs of the operators' notification ports: one name for all of them, or several URLs. Default: none, and operators only poll. */
   OPERATOR_NOTIFICATION_URLS: listOf((text) => httpUrl.safeParse(text).success, 'must be an http or https URL'),
   /** Requests to agents and WebSockets at once: of one sandbox, and of all. */
   PROXY_CONNECTIONS_PER_SANDBOX: count().default(256),
@@ -57,7 +57,7 @@ const gatewaySchema = z.object({
   PROXY_FIRST_BYTE_SECONDS: seconds().default(600),
   /** How long nothing may come from an agent in the middle of an answer, or in either direction of a WebSocket. */
   PROXY_IDLE_SECONDS: seconds().default(600),
-  /** How long it goes on after it was told to end and /ready says no, so that nobody sends it requests any more when it stops. */
+  /** Time that a terminating gateway still serves requests after /ready fails, so that no client sends one to a closed port. */
   DRAIN_SECONDS: numberFrom({ from: 0, to: 15, unit: 'a number of seconds', fractions: true }).default(0),
 });
 

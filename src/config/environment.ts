@@ -70,12 +70,12 @@ export const logging = {
 
 export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' });
 
-/** An origin for each port of each sandbox. Both stand in the first label, so that one wildcard covers them all. */
+/** An origin for each port of each sandbox. Both are in the first label, so that one wildcard covers them all. */
 const sandboxUrl = z
   .string()
   .regex(
     /^https?:\/\/[a-z0-9-]*\{sandbox\}-{1,2}\{port\}[a-z0-9-]*(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+(:\d{1,5})?\/?$/,
-    'must look like https://{sandbox}-{port}.agents.example.com',
+    'must have the form https://{sandbox}-{port}.agents.example.com',
   );
 
 const gitHostsForm = 'must be a JSON object of provider names and base URLs, for example {"github":"https://github.com"}';
@@ -100,7 +100,7 @@ export const shared = {
   LEGACY_API: flag(true),
 };
 
-/** Of whoever runs the controllers. */
+/** Settings of every process with the controllers. */
 export const operating = {
   /** How long a pause waits for the agent to stop its runs before its pod is deleted all the same. */
   PAUSE_TIMEOUT_SECONDS: seconds().default(15),
@@ -108,7 +108,7 @@ export const operating = {
   CLONE_TIMEOUT_SECONDS: wholeSeconds().default(600),
   /** How long a repository's set-up script may take. */
   SETUP_TIMEOUT_SECONDS: wholeSeconds().default(600),
-  /** What a repository may take on its sandbox's volume, with its history. */
+  /** Maximum size of a repository on its sandbox's volume, with its history. */
   REPOSITORY_MAX_MIB: count().default(10_240),
   /** A folder with a file for each API key of a model: NAME is everybody's, NAME.OWNER that of one owner. By default there are none. */
   AGENT_CREDENTIALS_DIR: z.string().optional(),

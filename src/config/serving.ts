@@ -7,7 +7,7 @@ const isOrigin = (text: string): boolean => text === '*' || (/^https?:/.test(tex
 /** Minimum of reads a second: clients poll, and take a 429 on a read for the end of what they follow. */
 const minReads = 20;
 
-/** Of whoever serves REST. */
+/** Settings of every process that serves REST. */
 export const serving = {
   /** Whether git hosts are asked for a repository and its branch before a start is accepted, and for lists of branches. */
   GIT_CHECK: flag(true),
@@ -17,7 +17,7 @@ export const serving = {
   GIT_CREDENTIALS_DIR: z.string().optional(),
   /** Pages of which origins may use the service from a browser; `*` allows all, none by default. */
   CORS_ORIGINS: listOf(isOrigin, 'must be * or an origin like https://agents.example.com, without a path'),
-  /** Whose X-Forwarded-For is believed: addresses, ranges like 10.0.0.0/8, loopback, linklocal, uniquelocal. By default nobody's. */
+  /** Whose X-Forwarded-For is believed: addresses, ranges like 10.0.0.0/8, loopback, linklocal, uniquelocal. Default: none. */
   TRUSTED_PROXIES: listOf((text) => addressRanges(text) !== undefined, 'must be an address or a range like 10.0.0.0/8'),
   /** Maximum lifetime in days of an API key that is made over REST, and the lifetime of one that names no end; 0: no limit. */
   API_KEY_MAX_LIFETIME_DAYS: numberFrom({ from: 0, to: 36_500, unit: 'a number of days', fractions: true }).default(0),

@@ -10,23 +10,23 @@ const schema = z.object({
   ...serving,
   /** All clients of one machine have the same address. */
   MAX_CONNECTIONS_PER_ADDRESS: serving.MAX_CONNECTIONS_PER_ADDRESS.unwrap().default(0),
-  /** Of the REST service. */
+  /** Port of the REST service. */
   PORT: port().default(3000),
-  /** Of the embedded API server; by default the one of the last time, where that is free. */
+  /** Port of the local API server. Default: the port of the last start, if it is free. */
   API_PORT: port().default(0),
-  /** Of the metrics. */
+  /** Port of the metrics. */
   METRICS_PORT: port().default(0),
   DATA_DIR: z.string().default('./.data'),
-  /** What works in the sandboxes of starts that name no template. */
+  /** Kind of agent for starts that name no template. */
   AGENT: oneOf('reference', 'openhands').default('reference'),
   /** Where agents that have to be installed are kept; by default in the data folder. */
   AGENTS_DIR: z.string().optional(),
   /** The Python for those that need one: a path, or a name on the PATH. By default the first that will do. */
   PYTHON: z.string().optional(),
-  /** Of any OpenAI-compatible service, for the agents of the default template. */
+  /** URL of any OpenAI-compatible service, for the agents of the default template. */
   LLM_MODEL: z.string().refine(isModelName, 'must be the name of a model like openai/gpt-5, without a URL and white space').optional(),
   LLM_BASE_URL: modelBaseUrl().optional(),
-  /** Reaches agents when they are given a conversation, and stands in no environment of theirs. */
+  /** The operator passes the key to an agent with each conversation; no environment of an agent contains it. */
   LLM_API_KEY: z.string().optional(),
   /** Whom the first key belongs to. */
   OWNER: z.string().default('local'),

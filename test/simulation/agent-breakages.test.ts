@@ -3,7 +3,7 @@ import { mustBeCaught, type Hunt } from './explain.ts';
 
 /** What catches it, under which faults, and from which seed on it is looked for. */
 const caught: Readonly<Record<AgentBreakable, Hunt>> = {
-  'notifications are not heard': { rule: 'what an agent tells is known soon', faults: 'none' },
+  'notifications are not heard': { rule: 'a notification of an agent is acted on soon', faults: 'none' },
   'whoever was heard is not asked any more': { rule: /nothing is said to run that does not|a silent agent is not said to run/ },
   'a notification is taken for the end of a run': { rule: 'everything settles' },
   'nobody notices that an agent is silent': { rule: 'a silent agent is not said to run' },

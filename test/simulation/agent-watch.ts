@@ -103,7 +103,7 @@ export class AgentWatch {
     const asked = ready !== undefined && Date.parse(ready.time) < this.#options.scheduler.now() - 4 * toldKnownMs;
     if (!asked || sandbox?.status?.phase !== 'RUNNING' || conversation?.status?.executionStatus === status) return;
     throw new Violation(
-      'what an agent tells is known soon',
+      'a notification of an agent is acted on soon',
       `${id} shows ${conversation?.status?.executionStatus ?? 'nothing'} for ${status}, told at ${since}`,
     );
   }

@@ -47,7 +47,7 @@ export async function runChild(command: readonly string[], { env, signal, onLine
   const { promise, resolve, reject } = Promise.withResolvers<number | null>();
   const onAbort = () => {
     kill();
-    // What has left the group may keep the pipes open, and this process must not wait for that.
+    // A process that has left the group may keep the pipes open; this process does not wait for it.
     child.stdout.destroy();
     child.stderr.destroy();
     child.unref();

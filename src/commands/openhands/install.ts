@@ -163,7 +163,7 @@ async function install(
   }
 }
 
-/** What packages run while they are built needs no keys, and no modules of somebody else's. */
+/** Environment of the build scripts of packages: without keys, and without Python settings of the user. */
 function childEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const kept = Object.entries(environment).filter(([name]) => !/^(LLM_|PYTHON)/.test(name));
   // With its own price list, litellm does without a thread that asks for another; on a busy machine that one and the import stop each other.

@@ -2,16 +2,16 @@ import { mkdirSync } from 'node:fs';
 import type { ImageProgram } from '@conversation-operator/local-cluster/kubelet/options';
 import type { DataFolder } from '../data-folder.ts';
 
-/** What the embedded node takes for the OpenHands agent-server. */
+/** Image name of the OpenHands agent-server on the local cluster. */
 export const openHandsImage = 'conversation-operator/openhands-agent';
 
-/** It listens on its pod's address, as any program of a container; arguments of the pod's spec come last, and win. */
+/** The program listens on its pod's address, as in any container. Arguments of the pod's spec come last and override these. */
 const script = 'exec "$0" -m openhands.agent_server --host "$HOST" --port 8000 "$@"';
 
 /** A socket's path has 107 bytes at most, of which tmux and the agent need these: /tmux-4294967295/openhands-<32 hex digits>. */
 const longestTmuxFolder = 107 - 16 - 43;
 
-/** Its processes are told apart by their sockets' names, so one folder is for all of them; where it is too deep each makes one in /tmp. */
+/** Folder of the sockets of all processes, whose names differ. A process whose path would be too long creates a folder in /tmp. */
 function tmuxEnvironment(folder: DataFolder): Readonly<Record<string, string>> {
   const path = folder.file('tmux');
   if (Buffer.byteLength(path) > longestTmuxFolder) return {};

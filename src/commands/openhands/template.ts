@@ -13,7 +13,7 @@ export function liteLlmModel<T extends LocalModel>(model: T): T {
   return name === undefined || baseUrl === undefined || name.includes('/') ? model : { ...model, LLM_MODEL: `openai/${name}` };
 }
 
-/** For the OpenHands agent-server on this machine; afterwards it belongs to whoever edits it, but for what the environment says. */
+/** Initial template for the OpenHands agent-server on this machine. Later starts keep the changes of users, except the model of the environment. */
 export const openHandsTemplate = (namespace: string, version: string): NewObject<SandboxTemplate> => ({
   apiVersion,
   kind: sandboxTemplates.kind,
@@ -23,7 +23,7 @@ export const openHandsTemplate = (namespace: string, version: string): NewObject
     description: `OpenHands agent-server ${version}, with the model of LLM_MODEL, LLM_BASE_URL and LLM_API_KEY.`,
     podTemplate: {
       spec: {
-        // It ends within 2 s, but for a tool call that is under way; that was interrupted before.
+        // The agent ends within 2 s, except during a tool call, which was interrupted before.
         terminationGracePeriodSeconds: 10,
         containers: [
           {

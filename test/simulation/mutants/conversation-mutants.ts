@@ -13,7 +13,7 @@ export const conversationMutants = {
     rule: again,
     seed: 17,
   },
-  'a run that goes on forgets its lost containers': {
+  'a resumed run forgets its lost containers': {
     file: 'src/controllers/conversation/execution/run-resume.ts',
     from: '  time,\n  ...(containerLosses === undefined ? {} : { containerLosses }),',
     to: '  time,\n',
@@ -54,7 +54,7 @@ export const conversationMutants = {
     file: 'src/controllers/operator.ts',
     from: 'if (delayMs !== undefined) channels.notified.enqueue(request, delayMs);',
     to: 'void delayMs;',
-    rule: 'what an agent tells is known soon',
+    rule: 'a notification of an agent is acted on soon',
     letters: true,
     seed: 6,
   },

@@ -127,7 +127,7 @@ export const retentionMutants = {
     retention: true,
     seed: 2,
   },
-  'what is due is deleted at once, without a second look': {
+  'a due object is deleted at once, without a second check': {
     file: 'src/controllers/retention/due-watch.ts',
     from: '    return confirmMs;',
     to: '    return 0;',

@@ -41,7 +41,7 @@ export const sandboxMutants = {
     rule: 'a run is written down before it is interrupted',
     seed: 4,
   },
-  'only the first look at a pause writes down what runs': {
+  'only the first check of a pause stores the running conversations': {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'if (interrupted.length > before.length) return',
     to: 'if (before.length === 0 && interrupted.length > 0) return',
@@ -49,7 +49,7 @@ export const sandboxMutants = {
     letters: true,
     seed: 12,
   },
-  'the next look at a pause forgets what was interrupted': {
+  'the next check of a pause forgets the interrupted conversations': {
     file: 'src/controllers/sandbox/status.ts',
     from: 'progress.interrupted ?? old.interruptedConversationIDs ?? []',
     to: 'progress.interrupted ?? []',
