@@ -18,7 +18,7 @@ import { decideRetention, type RetentionStep } from './decide.ts';
 import { DueWatch } from './due-watch.ts';
 import { RetentionSubjects, isConversation, type RetentionSubject } from './subjects.ts';
 
-/** What makes sure that nothing is deleted by surprise, in milliseconds. */
+/** Times that make sure that no deletion comes by surprise, in milliseconds. */
 export interface RetentionTimes {
   /** Minimum time between the announcement and the deletion. Default 60,000. */
   readonly minLeadMs: number;
@@ -41,9 +41,9 @@ export interface RetentionReconcilerOptions {
   readonly times?: Partial<RetentionTimes> | undefined;
 }
 
-/** The wall clock may be set while a timer waits, so no timer waits for longer. */
+/** Maximum wait of a timer: the wall clock may be set while the timer waits. */
 const maxWaitMs = 3_600_000;
-/** After a write that no cache has shown yet. */
+/** Delay before the next reconcile after a write that no cache has shown yet. */
 const silentWatchMs = 5_000;
 
 type AnnounceStep = Extract<RetentionStep, { readonly kind: 'announce' }>;

@@ -75,7 +75,7 @@ export class TemplateReconciler {
     }
     const { client } = this.#options;
     const sandbox = specimen(template);
-    // A dry run with an owner reference would fail: the API server may check that the owner exists.
+    // The objects have no owner reference: an admission plugin would read the owner, and the specimen is not stored.
     const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>({ metadata, ...rest }: T) => {
       const { ownerReferences: _, ...plain } = metadata;
       return { ...rest, metadata: plain };
