@@ -2,7 +2,7 @@ import type { Clock } from '@conversation-operator/kube/clock';
 
 export interface DueWatchOptions {
   readonly clock: Clock;
-  /** For how long an object has to be due before it counts as due, in milliseconds. */
+  /** Minimum time for which an object is seen as due before it counts as due, in milliseconds. */
   readonly confirmMs: number;
 }
 
