@@ -1,6 +1,6 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 
-/** A signal that is aborted when the given one is, or after so long. `cancel` has to be called when it is not needed any more. */
+/** A signal that is aborted with the given one, or after `delayMs`. The caller calls `cancel` when the signal is not needed any more. */
 export function abortedAfter(
   clock: Clock,
   delayMs: number,

@@ -19,18 +19,18 @@ import { sandboxTemplates, type SandboxTemplate } from '../resources/sandbox-tem
 
 export interface CachesOptions {
   readonly client: KubeClient;
-  /** Absent: all namespaces. */
+  /** The namespace that the caches cover; absent for all namespaces. */
   readonly namespace?: string;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
   readonly logger: Logger;
   readonly metrics?: Metrics;
-  /** More indexes, for readers that share the caches. */
+  /** Further indexes, for readers that share the caches. */
   readonly indexers?: { readonly conversations?: Indexers<CachedConversation>; readonly sandboxes?: Indexers<Sandbox> };
 }
 
-/** What a reader of our kinds keeps in memory. */
+/** The caches of a process that reads the kinds of the project. */
 export interface Caches {
   readonly conversations: Reflector<Conversation, CachedConversation>;
   readonly sandboxes: Reflector<Sandbox>;
@@ -57,7 +57,7 @@ const sandboxIndexers: Indexers<Sandbox> = {
   [byTemplate]: ({ metadata, spec }) => [`${metadata.namespace}/${spec.templateName}`],
 };
 
-/** The operator's caches, not started yet. */
+/** Creates the caches of the operator and does not start them. */
 export function createCaches({ indexers: more, ...options }: CachesOptions): Caches {
   const interner = new Interner();
   const labelSelector = Object.entries(managedBy)

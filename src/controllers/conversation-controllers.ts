@@ -11,8 +11,8 @@ import { maxPerOwner, ownerShare, workers } from './workers.ts';
 const busyDelayMs = 100;
 
 /**
- * Whether an update of a conversation is an event. After the start, the operator alone writes the status, and the poll of the agent is due by
- * its own schedule. The status of the sandbox is an event all the same: a stale cache may have been its source.
+ * Whether an update of a conversation is an event. After the start, the operator alone writes the status, and the poll of the agent is due
+ * by its own schedule. The status of the sandbox is an event all the same: a stale cache may have been its source.
  */
 const isRelevant = (conversation: CachedConversation, old: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) ||

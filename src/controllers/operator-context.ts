@@ -84,7 +84,8 @@ export function createContext(options: OperatorOptions) {
     enqueueQuota: (request, isSmall) => channels.quota.enqueue(request, isSmall === true ? storedBytesDelayMs : quotaStatusDelayMs),
   });
   const conversations = new ConversationReconciler({
-    ...{ client, stores, agent, keys, gitHosts, events, unresponsiveAgents, clock, random, logger, metrics, agentSide, preparation, maxPollMs },
+    ...{ client, stores, agent, keys, gitHosts, events, unresponsiveAgents, clock, random, logger, metrics },
+    ...{ agentSide, preparation, maxPollMs },
     credentials: options.agentCredentials ?? noAgentCredentials,
     onUnresponsive: (sandbox) => channels.unresponsive.enqueue(requestOf(sandbox)),
     refusalOf: (conversation) => admission.limits.refusalOf(conversation),

@@ -1,17 +1,17 @@
-/** What looks like something that opens something: HTTP credentials, users of URLs, tokens of the hosts that people use. */
+/** Patterns of credentials: HTTP authorization, users in URLs, and tokens of well-known hosts. */
 const secrets: readonly (readonly [RegExp, string])[] = [
   [/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi, '$1 ***'],
   [/(:\/\/)[^\s/@]+@/g, '$1***@'],
   [/\b(gh[opsru]_|github_pat_|glpat-|xox[abprs]-|sk-|AKIA)[A-Za-z0-9_-]{8,}/g, '$1***'],
 ];
 
-/** Of terminals: colours, titles, cursors. */
-// eslint-disable-next-line no-control-regex -- they are what is to go
+/** Control sequences of terminals: colours, titles, cursors. */
+// eslint-disable-next-line no-control-regex -- the pattern removes control characters
 const escapes = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
-// eslint-disable-next-line no-control-regex -- likewise
+// eslint-disable-next-line no-control-regex -- the pattern removes control characters
 const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
 
-/** For people: without what terminals obey, and what looks like a credential; of a line that was written over, the last. */
+/** The output as text for people: without control sequences and credentials, and with the last version of a line that was overwritten. */
 export function readable(output: string): string {
   const lines = output.replaceAll('\r\n', '\n').replace(escapes, '').split('\n');
   const last = lines.map((line) => line.split('\r').findLast((part) => part.trim() !== '') ?? '');
@@ -24,10 +24,10 @@ export function tailOf(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const end = text.slice(-maxLength);
   const line = end.indexOf('\n');
-  // A cut in the middle of a surrogate pair leaves half of it.
+  // The text may be truncated in the middle of a surrogate pair, which leaves half of the pair.
   return (line < 0 || line > maxLength / 2 ? end : end.slice(line + 1)).toWellFormed();
 }
 
-/** A few lines for a sentence. Terminal clients print what they read as markup, in which square brackets vanish or do harm. */
+/** The last lines of an output, for a message. Terminal clients print messages as markup, in which square brackets vanish or do harm. */
 export const lastWords = (output: string): string =>
   tailOf(readable(output).split('\n').slice(-5).join('\n'), 1000).replaceAll('[', '(').replaceAll(']', ')');

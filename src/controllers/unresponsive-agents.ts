@@ -2,7 +2,7 @@ import type { Clock } from '@conversation-operator/kube/clock';
 
 export interface UnresponsiveAgentsOptions {
   readonly clock: Clock;
-  /** Time without an answer after which an agent is unresponsive, in milliseconds. Default 60,000, because a busy agent stalls for seconds. */
+  /** Time without an answer after which an agent is unresponsive, in milliseconds. Default 60,000: a busy agent stalls for seconds. */
   readonly boundMs?: number;
 }
 

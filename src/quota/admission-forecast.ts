@@ -7,7 +7,7 @@ export type AdmissionForecast =
   | { readonly outcome: 'admitted' }
   /** The start takes a slot that is being freed; nothing is evicted for it. */
   | { readonly outcome: 'follows'; readonly rule: QuotaRule }
-  /** The start waits until the victim's pod is gone. The eviction comes at `at` (milliseconds since 1970), or at once where that is past. */
+  /** The start waits until the victim's pod is gone. The eviction comes at `at` (milliseconds since 1970), or at once if that is past. */
   | { readonly outcome: 'pauses'; readonly rule: QuotaRule; readonly victim: Slot; readonly at: number }
   | { readonly outcome: 'waits'; readonly rule: QuotaRule }
   | { readonly outcome: 'rejected'; readonly rule: QuotaRule };

@@ -23,8 +23,8 @@ export interface AdmissionQueueOptions {
  * `next` guarantees:
  * - A sandbox is admitted only where every limit has room: newcomers in the order of their requests, those with work to do before bare
  *   resumes, and all newcomers before automatic resumes.
- * - A sandbox is evicted only if it runs and no start is under way in it, or if it is stalled; and no more of them than newcomers wait beyond
- *   the slots that are being freed. While the namespace keeps newcomers waiting and makes no room, only a lowered limit evicts.
+ * - A sandbox is evicted only if it runs and no start is under way in it, or if it is stalled; and no more of them than newcomers wait
+ *   beyond the slots that are being freed. While the namespace keeps newcomers waiting and makes no room, only a lowered limit evicts.
  * - A bare resume evicts only idle sandboxes. An automatic resume evicts none.
  * - Automatic resumes have a bounded rate.
  */

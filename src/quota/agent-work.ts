@@ -10,13 +10,13 @@ export const hasUndelivered = (conversation: CachedConversation): boolean =>
 const isToBeDelivered = (conversation: CachedConversation): boolean =>
   hasUndelivered(conversation) && conversation.status?.executionStatus !== 'error';
 
-/** Whether a run was interrupted by something else than its owner's pause, and goes on by itself. */
-const isToGoOn = ({ status }: CachedConversation): boolean =>
+/** Whether a run continues by itself, because something else than its owner's pause has interrupted it. */
+const isToContinue = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user;
 
 /** Whether the agent works, or will by itself: with an interrupted run, or with a message. */
 export const isWorking = (conversation: CachedConversation): boolean =>
-  conversation.status?.executionStatus === 'running' || isToGoOn(conversation) || isToBeDelivered(conversation);
+  conversation.status?.executionStatus === 'running' || isToContinue(conversation) || isToBeDelivered(conversation);
 
 /** Whether the agent was not polled since its container started: it may have work that no status shows yet. */
 export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): boolean {
@@ -27,7 +27,7 @@ export function isUnasked(conversation: CachedConversation, sandbox: Sandbox): b
 
 export const isUnderWay = (conversation: CachedConversation): boolean => !isStartOver(startStatusOf(conversation));
 
-/** Whether a conversation has something to go on with: its start, a message, or a run that was interrupted and not abandoned. */
+/** Whether a conversation has work left: its start, a message, or a run that was interrupted and not abandoned. */
 export function isUnfinished(conversation: CachedConversation): boolean {
   const { executionStatus, interruption } = conversation.status ?? {};
   const interrupted =
@@ -35,9 +35,9 @@ export function isUnfinished(conversation: CachedConversation): boolean {
   return isUnderWay(conversation) || executionStatus === 'running' || isToBeDelivered(conversation) || interrupted;
 }
 
-/** States in which an agent has no run to go on with. */
+/** States in which an agent has no run to continue. */
 const runOver: ReadonlySet<unknown> = new Set(['finished', 'error', 'stuck']);
 
-/** Whether a person wants a run of the sandbox to go on, and there is one. */
+/** Whether a person has asked that a run of the sandbox continue, and such a run exists. */
 export const isRunWanted = (sandbox: Sandbox, conversations: readonly CachedConversation[]): boolean =>
   isRunRequested(sandbox) && conversations.some(({ status }) => !runOver.has(status?.executionStatus));

@@ -3,12 +3,12 @@ import type { CachedConversation } from '../resources/cached-conversation.ts';
 import { SandboxCondition, resumeRequestOf, type Sandbox, type SandboxState } from '../resources/sandbox.ts';
 import { hasUndelivered } from './agent-work.ts';
 
-/** What is stored of the automatic resumes of a sandbox since a person last asked for it. */
+/** The record of the automatic resumes of a sandbox since a person last asked for it. */
 export type AutomaticResumes = NonNullable<SandboxState['automaticResumes']>;
 
 const minDelayMs = 60_000;
 const maxDelayMs = 3_600_000;
-/** Maximum count that is stored; the delay stops to grow long before. */
+/** Maximum count that is stored; the delay reaches its maximum long before. */
 const maxCount = 1_000;
 
 /** The record after one more automatic resume. */

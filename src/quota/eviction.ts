@@ -7,8 +7,8 @@ const evictionOf = ({ rule }: LimitGroup, slot: Slot | undefined, preemptor: Slo
   slot === undefined || rule === undefined ? undefined : { kind: 'evict', slot, rule, preemptor };
 
 /**
- * The next eviction for newcomers with work to do, or for a limit that was lowered. While the namespace keeps newcomers waiting and makes no
- * room, an owner's newcomers evict nothing: the slot would go to the newcomer that has waited longest.
+ * The next eviction for newcomers with work to do, or for a limit that was lowered. While the namespace keeps newcomers waiting and makes
+ * no room, an owner's newcomers evict nothing: the slot would go to the newcomer that has waited longest.
  */
 export function evict(all: LimitGroup, { overLimit, crowded, totals }: OwnerGroups): Decision | undefined {
   for (const owner of overLimit.size > 0 || all.isFullFor(totals.demand) ? overLimit : crowded) {

@@ -9,7 +9,7 @@ interface Node<T> {
 const sizeOf = (node: Node<unknown> | undefined): number => node?.size ?? 0;
 
 /**
- * Values in the order of `compare`, which must tell any two of them apart and never change its mind about a value that is in
+ * Values in the order of `compare`, which must give 0 for equal values only, and the same result each time for a value that is in
  * the set. Every operation takes time logarithmic in the size (a treap; its priorities come from a fixed sequence).
  */
 export class OrderedSet<T> {
@@ -37,7 +37,7 @@ export class OrderedSet<T> {
     return node?.value;
   }
 
-  /** The value with so many before it. */
+  /** The value with `index` values before it; undefined beyond the end. */
   at(index: number): T | undefined {
     let node = this.#root;
     let before = index;

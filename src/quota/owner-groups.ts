@@ -3,7 +3,7 @@ import { isSameRule, ownerRule, type QuotaRules } from '../resources/quota-rules
 import { Deadlines } from './deadlines.ts';
 import { LimitGroup } from './limit-group.ts';
 import { OrderedSet } from './ordered-set.ts';
-import { ResumeQueue } from './resume-queue.ts';
+import type { ResumeQueue } from './resume-queue.ts';
 import { byRequest } from './slot-order.ts';
 import type { Slot } from './slot.ts';
 

@@ -7,11 +7,11 @@ export type TimeLimits = Pick<SandboxTemplate['spec'], 'idleTimeout' | 'maxActiv
 
 export interface SlotFacts {
   readonly sandbox: Sandbox;
-  /** Those that are in it, and those that it was made for. */
+  /** The conversations in the sandbox, and those that it was made for. */
   readonly conversations: readonly CachedConversation[];
-  /** One that it was made for is not known yet, and may not have started. */
+  /** Whether a conversation that the sandbox was made for is not known yet, and may not have started. */
   readonly unknownStart?: boolean;
-  /** Every conversation that it was made for is deleted, or is being deleted; garbage collection removes the sandbox as well. */
+  /** Whether every conversation that the sandbox was made for is gone or being deleted, so that garbage collection removes the sandbox. */
   readonly orphaned?: boolean;
   readonly limits?: TimeLimits | undefined;
   readonly now: number;

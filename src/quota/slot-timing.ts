@@ -8,7 +8,7 @@ import { time, unchanged, type SlotFacts, type TimeLimits } from './slot-facts.t
 export interface Expiry {
   readonly at: number;
   readonly reason: typeof SandboxReason.idle | typeof SandboxReason.maxActiveTime;
-  /** The template's time limit, as it stands there. */
+  /** The time limit in the notation of the template. */
   readonly limit: string;
 }
 
@@ -38,7 +38,7 @@ function expiryOf(
   return first?.at === Infinity ? undefined : first;
 }
 
-/** Of a sandbox that has run, is admitted, and whose agent can't be used: since when that is so. Undefined: it is none of those. */
+/** The time since when an admitted sandbox that has run has no usable agent; undefined for any other sandbox. */
 function unreadySince({ status }: Sandbox, steady: (ms: number) => number, now: number): number | undefined {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const admitted = findCondition(status?.conditions, SandboxCondition.admitted);
@@ -47,7 +47,7 @@ function unreadySince({ status }: Sandbox, steady: (ms: number) => number, now: 
   return Math.max(steady(time(admitted.lastTransitionTime, now)), steady(time(ready?.lastTransitionTime, 0)));
 }
 
-/** When the agent of a sandbox did something last, as far as it is known. */
+/** Times of the last known activity of the agent of a sandbox. */
 const lastActivity = (conversations: readonly CachedConversation[]): readonly number[] =>
   conversations.flatMap(({ status: { start, lastActivityTime } = {} }) => [
     time(lastActivityTime, 0),
@@ -56,19 +56,19 @@ const lastActivity = (conversations: readonly CachedConversation[]): readonly nu
 
 /** Ages of an admitted sandbox, and what follows from them. Times are milliseconds. */
 export interface Timing {
-  /** Running: since when. */
+  /** Time since when a running sandbox runs. */
   readonly activeSince: number;
-  /** Running, or stalled: since when its agent has done nothing; Infinity while it works, or waits for a confirmation. */
+  /** Time since when the agent of a running or stalled sandbox is idle; Infinity while it works, or waits for a confirmation. */
   readonly idleSince: number;
-  /** Starting: from when on it counts as stalled and may be paused. Infinity before its first run, and while a start goes on in it. */
+  /** Time from which a starting sandbox counts as stalled; Infinity before its first run, and during the start of a conversation in it. */
   readonly stalledAt: number;
-  /** Running, or admitted and without an agent that answers: when its template says that it is paused, and why. */
+  /** Pause that the template demands of a running sandbox, or of an admitted one whose agent does not answer. */
   readonly expiry: Expiry | undefined;
 }
 
 const timeless: Timing = { activeSince: 0, idleSince: Infinity, stalledAt: Infinity, expiry: undefined };
 
-/** Of an admitted sandbox: since when it runs or does nothing, and what follows from that. */
+/** The ages of an admitted sandbox, and what follows from them. */
 export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undefined): Timing {
   const { sandbox, conversations, unknownStart = false, limits, now, steady = unchanged } = facts;
   const { status } = sandbox;
@@ -89,7 +89,7 @@ export function timingOf(facts: SlotFacts, state: 'running' | 'starting' | undef
   const wasActive = status?.activeSinceTime !== undefined;
   const activeSince = wasActive ? steady(time(status.activeSinceTime, now)) : since;
   const startDeadlineMs = limits?.startDeadline === undefined ? defaultStartDeadlineMs : durationMs(limits.startDeadline);
-  // What comes back, or starts, has the time of a start: nothing would ever come up on nodes that take longer than the grace.
+  // A sandbox that starts or comes back has the time of a start: on nodes slower than the grace, none would ever come up.
   const stalledAt = since + (wasActive && !startsInIt ? stalledGraceMs : startDeadlineMs);
   // Without this limit, and without an idleTimeout, a resumed sandbox whose agent never answers would keep its slot for ever.
   const ages = { activeSince, idleSince: since, notIdleBefore: stalledAt, notAgedBefore: wasActive ? 0 : stalledAt };

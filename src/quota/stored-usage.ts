@@ -1,6 +1,6 @@
 import { OrderedSet } from './ordered-set.ts';
 
-/** A conversation as the limits on what is stored see it. */
+/** The part of a conversation that matters for the limits on stored objects. */
 export interface StoredConversation {
   readonly uid: string;
   readonly name: string;
@@ -8,13 +8,13 @@ export interface StoredConversation {
   /** Milliseconds since 1970, in whole seconds. */
   readonly createdAt: number;
   readonly bytes: number;
-  /** Its start has yet to be judged. */
+  /** Whether its start has yet to be judged. */
   readonly isNew: boolean;
-  /** It is to get a sandbox of its own, and has none yet. */
+  /** Whether the conversation is to get a sandbox of its own, and has none yet. */
   readonly needsSandbox: boolean;
 }
 
-/** What counts for a limit: of one owner, or of a namespace. */
+/** The usage of one owner, or of a namespace. */
 export interface Usage {
   readonly conversations: number;
   readonly bytes: number;
@@ -28,7 +28,7 @@ const byCreation = (one: StoredConversation, other: StoredConversation): number 
   return one.uid === other.uid ? 0 : one.uid < other.uid ? -1 : 1;
 };
 
-/** As much of a conversation as counts, and nothing more: there is one for each that is stored. */
+/** The fields of a conversation that count, and no others, because memory holds one for each stored conversation. */
 type Counted = Pick<StoredConversation, 'owner' | 'bytes' | 'needsSandbox'>;
 
 const nothing: Usage = { conversations: 0, bytes: 0, sandboxesToCome: 0 };
@@ -39,24 +39,24 @@ const plus = (usage: Usage, { bytes, needsSandbox }: Counted, sign: 1 | -1): Usa
   sandboxesToCome: usage.sandboxesToCome + (needsSandbox ? sign : 0),
 });
 
-/** Whether one more may be accepted: undefined, or why not. */
+/** Decides on one more conversation: undefined accepts it, and a refusal states the reason. */
 export type Judge<T> = (candidate: StoredConversation, owner: Usage, namespace: Usage) => T | undefined;
 
 /**
  * The conversations of one namespace, in the order of their creation: those that count, and new ones. Each new one is judged once, after
- * all that were created before it, and what was accepted stays so. So it does not matter in which order their starts are taken up. A
+ * all that were created before it, and an accepted one stays accepted. The order in which their starts begin does not matter. A
  * refused one counts too, since its record is stored; only a sandbox never comes for it. Every change takes logarithmic time.
  */
 export class StoredUsage<T> {
-  /** By uid, those that are not stored as new. */
+  /** Conversations that are not stored as new, by uid. */
   readonly #settled = new Map<string, Counted>();
-  /** By uid, those that are stored as new. */
+  /** Conversations that are stored as new, by uid. */
   readonly #newcomers = new Map<string, StoredConversation>();
   /** Newcomers without a verdict: they do not count yet. */
   readonly #open = new OrderedSet(byCreation);
   readonly #owners = new Map<string, Usage>();
   #all = nothing;
-  /** Of those that are stored as new: undefined is accepted. */
+  /** Verdicts on conversations that are stored as new, by uid; undefined is accepted. */
   readonly #verdicts = new Map<string, T | undefined>();
 
   get namespace(): Usage {
@@ -85,7 +85,7 @@ export class StoredUsage<T> {
     }
   }
 
-  /** `keepVerdict`: it is stored as new still. */
+  /** Removes a conversation. `keepVerdict`: the conversation is still stored as new. */
   remove(uid: string, keepVerdict = false): void {
     const settled = this.#settled.get(uid);
     if (settled !== undefined) this.#add(settled, -1);
@@ -96,7 +96,7 @@ export class StoredUsage<T> {
     if (!keepVerdict) this.#verdicts.delete(uid);
   }
 
-  /** Why the start of a conversation is refused; undefined: it is accepted, or not known. */
+  /** The reason why the start of a conversation is refused; undefined for one that is accepted, or not known. */
   verdictOn(uid: string, judge: Judge<T>): T | undefined {
     const conversation = this.#newcomers.get(uid);
     if (conversation === undefined) return undefined;

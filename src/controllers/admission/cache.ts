@@ -51,8 +51,8 @@ export interface AdmissionCacheOptions {
 const seedRetryMs = 1_000;
 
 /**
- * The state on which admission decides, like the cache of kube-scheduler: watches, live reads and own writes update it, and no decision waits
- * for a read. An assumed write, and a pod that may still exist, count as a taken slot until a read shows the truth.
+ * The state on which admission decides, like the cache of kube-scheduler: watches, live reads and own writes update it, and no decision
+ * waits for a read. An assumed write, and a pod that may still exist, count as a taken slot until a read shows the truth.
  */
 export class AdmissionCache {
   readonly #options: AdmissionCacheOptions;

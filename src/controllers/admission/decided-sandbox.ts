@@ -26,7 +26,7 @@ export function subjectOf({ metadata }: Sandbox): string {
 
 const scopeOf = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'per owner' : 'in this namespace');
 
-/** What is said to the owner of the victim: never a name of somebody else's. */
+/** The message for the owner of a victim. The message names no object of another owner. */
 function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefined): string {
   if (preemptor === undefined) {
     const comesBack = rule.autoResume === 'All' && (!slot.automatic || slot.unfinished);
@@ -39,7 +39,7 @@ function evictionMessage(slot: Slot, rule: QuotaRule, preemptor: Slot | undefine
 }
 
 function expiryMessage(reason: Expiry['reason'], { state, expiry, sandbox }: Slot): string {
-  // As it stands in the template.
+  // The message repeats the limit as the template has it.
   const limit = expiry?.limit ?? 'the time';
   const unanswered = 'without an answer of its agent';
   if (reason === SandboxReason.idle)
@@ -60,9 +60,9 @@ interface AdmittedStatus {
   readonly reason: string;
   readonly message: string;
   readonly waitingSince?: string;
-  /** It is paused from here on: requests to resume from before do not count any more. */
+  /** Whether the decision pauses the sandbox: requests to resume from before do not count any more. */
   readonly paused?: boolean;
-  /** It never runs. */
+  /** Whether the sandbox never runs. */
   readonly failed?: boolean;
 }
 
@@ -74,7 +74,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
         admitted: false,
         reason: SandboxReason.waitingForAdmission,
         message: 'It has no pod and needs no slot.',
-        // One that has failed may have been asked for since: its owner has not paused it.
+        // A failed sandbox may have a later request to resume: its owner has not paused it.
         paused: slot.sandbox.spec.replicas === 0,
       };
     case 'admit': {
@@ -96,7 +96,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
         paused: true,
       };
     case 'reject': {
-      // One that the quota had paused before is still to come back.
+      // A sandbox that the quota had paused before keeps that reason, because it is still to come back.
       const before = findCondition(slot.sandbox.status?.conditions, SandboxCondition.admitted)?.reason;
       return {
         admitted: false,
@@ -122,7 +122,7 @@ function admittedStatusOf(decision: Decision, rule: QuotaRule | undefined): Admi
   }
 }
 
-/** What is kept of earlier automatic resumes: nothing once a person has asked for the sandbox, or paused it. */
+/** The record of automatic resumes that a decision leaves: none once a person has asked for the sandbox, or paused it. */
 function automaticResumesAfter(decision: Decision, now: string): AutomaticResumes | undefined {
   const before = decision.slot.sandbox.status?.automaticResumes;
   switch (decision.kind) {
@@ -161,7 +161,7 @@ export function decidedSandbox(decision: Decision, rule: QuotaRule | undefined, 
   return { ...sandbox, status: withView(sandbox, status, now) };
 }
 
-/** What a sandbox counts as until it is known what became of the write: always the most that it may be. */
+/** The state that a sandbox counts with until the outcome of the write is known: the largest use that the write allows. */
 export function assumedSlot({ kind, slot }: Decision): Pick<Assumed, 'state' | 'taken'> {
   switch (kind) {
     case 'admit':

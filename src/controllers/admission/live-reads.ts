@@ -13,38 +13,39 @@ export interface LiveReadsOptions {
   readonly stores: { readonly sandboxes: Store<Sandbox>; readonly quotas: Store<ConversationQuota> };
   readonly clock: Clock;
   readonly index: SlotIndex;
-  /** Has an object looked at again, of which no watch may tell. */
+  /** Called for an object that has to be read, because a watch may never report its changes. */
   readonly onUnseen: (object: Sandbox | ConversationQuota) => void;
-  /** A quota is gone that no cache has shown. */
+  /** Called for a deleted quota that no cache has shown. */
   readonly onQuotaDeleted: (quota: ConversationQuota) => void;
 }
 
+/** Delay before the next read of the same object. */
 const rereadDelayMs = 500;
 
 /**
- * Reads what no watch will tell: what became of a write whose outcome is unknown, and whether an object that the caches have never
- * shown is still there.
+ * LiveReads asks the API server for what no watch reports: the outcome of a write that had no answer, and whether an object still exists
+ * that the caches have never shown.
  */
 export class LiveReads {
   readonly #options: LiveReadsOptions;
-  /** Known from the API server and not from the caches, by uid. */
+  /** Objects that the API server has shown and the caches have not, by uid. */
   readonly #unseen = new Map<string, Sandbox | ConversationQuota>();
 
   constructor(options: LiveReadsOptions) {
     this.#options = options;
   }
 
-  /** An object that the API server has shown: looked at again, unless the caches show it too. */
+  /** Has an object of the API server read again until the caches show it too. */
   watch(object: Sandbox | ConversationQuota): void {
     if (this.#isCached(object)) return;
     const { uid } = object.metadata;
     const isWatched = this.#unseen.has(uid);
     this.#unseen.set(uid, object);
-    // One that is watched is read again after its delay; another request would be served at once, without an end.
+    // A watched object is read again after its delay; another request would be served at once, without an end.
     if (!isWatched) this.#options.onUnseen(object);
   }
 
-  /** Takes over what the API server has of a sandbox. */
+  /** Takes over the version of a sandbox that the API server has. */
   async refresh(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
     const { client, index } = this.#options;
     const { namespace, name, uid } = sandbox.metadata;
@@ -68,7 +69,7 @@ export class LiveReads {
     const assumed = index.assumed(uid);
     const sandbox = assumed?.sandbox ?? (this.#unseen.has(uid) ? object : undefined);
     if (sandbox === undefined) return undefined;
-    // Before the question: a write may be executed between the answer and the deadline.
+    // The deadline is compared before the read: a write may be executed between the answer and the deadline.
     const over = assumed !== undefined && clock.monotonic() >= assumed.until;
     await this.refresh(sandbox, signal);
     const known = index.sandbox(uid);
@@ -77,7 +78,7 @@ export class LiveReads {
     return this.#unseen.has(uid) || index.assumed(uid) !== undefined ? { requeueAfterMs: rereadDelayMs } : undefined;
   }
 
-  /** As long as a cache has never shown an object, it may never tell that it is gone. */
+  /** A cache that has never shown a quota may never report its deletion, so the API server is asked until the cache shows the quota. */
   async #readQuota(quota: ConversationQuota, signal: AbortSignal): Promise<Result> {
     const { namespace, name, uid } = quota.metadata;
     if (!this.#unseen.has(uid)) return undefined;

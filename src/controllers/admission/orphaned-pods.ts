@@ -22,7 +22,7 @@ const minIntervalMs = 500;
 const maxIntervalMs = 30_000;
 
 interface LastRead {
-  /** By the monotonic clock. */
+  /** Time by the monotonic clock. */
   readonly at: number;
   readonly intervalMs: number;
 }
@@ -30,8 +30,8 @@ interface LastRead {
 const ownerOf = (pod: Pick<Pod, 'metadata'> | undefined): readonly string[] => pod?.metadata.ownerReferences?.map(({ uid }) => uid) ?? [];
 
 /**
- * The slots of sandboxes that are deleted and whose pods may still run. Each is given back once the API server itself says that the
- * pod is gone. The cache of pods says when to ask.
+ * The slots of deleted sandboxes whose pods may still run. Each slot is given back once a read of the API server shows that the pod is
+ * gone. The cache of pods says when a read is due.
  */
 export class OrphanedPods {
   readonly #options: OrphanedPodsOptions;

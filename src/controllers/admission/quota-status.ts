@@ -24,7 +24,7 @@ const maxNames = 10;
 const listed = (names: readonly string[]): string =>
   names.length <= maxNames ? names.join(', ') : `${names.slice(0, maxNames).join(', ')} and ${names.length - maxNames} more`;
 
-/** Those with the least room, in one pass over all of them. */
+/** The owners with the least room, found in one pass over all of them. */
 function fullest(owners: readonly OwnerGroup[]): readonly OwnerGroup[] {
   const found: OwnerGroup[] = [];
   for (const group of owners) {
@@ -55,7 +55,7 @@ function nextToPause(domain: AdmissionQueue, group: LimitGroup): { readonly next
   return outlook.outcome === 'pauses' ? { nextToPause: outlook.victim.name } : {};
 }
 
-/** Counts those whom a quota is for, whether or not a stricter one decides. */
+/** Counts the sandboxes of the owners that a quota is for, whether or not a stricter quota decides. */
 function usageOf({ spec: { scope, owner } }: ConversationQuota, domain: AdmissionQueue): ConversationQuota['status'] {
   if (scope === 'Namespace') return { ...countsOf([domain.all]), ...nextToPause(domain, domain.all) };
   if (owner !== undefined) {
@@ -67,7 +67,7 @@ function usageOf({ spec: { scope, owner } }: ConversationQuota, domain: Admissio
   const full = fullest(groups).map((group) => ({ owner: group.owner, ...countsOf([group]), ...nextToPause(domain, group) }));
   return {
     ...countsOf(groups),
-    // Of many owners there is no one next.
+    // Several owners have no common next sandbox.
     ...(groups.length === 1 && only !== undefined ? nextToPause(domain, only) : {}),
     ...(full.length === 0 ? {} : { fullOwners: full }),
   };
@@ -87,7 +87,7 @@ function conditionsOf(quota: ConversationQuota, { rules }: AdmissionQueue, now: 
   return setConditions(conditions, [update], quota.metadata.generation, now);
 }
 
-/** Keeps what a quota says of its sandboxes: counts, whom the next start would pause, and which other quotas it conflicts with. */
+/** Writes the status of a quota: its counts, the sandbox that the next start would pause, and the quotas that it conflicts with. */
 export class QuotaStatusReconciler {
   readonly #options: QuotaStatusOptions;
 
@@ -104,7 +104,7 @@ export class QuotaStatusReconciler {
     } catch (error) {
       if (isNotFound(error)) return undefined;
       if (!isConflict(error)) throw error;
-      // The cache may be behind for minutes, and those who look at the quota are not to wait for it.
+      // The cache may be behind for minutes, and a reader of the quota must not wait for it.
       await this.#update(await client.get(conversationQuotas, namespace, name, { signal }), signal);
     }
     return undefined;

@@ -32,7 +32,7 @@ export class SandboxClassifier {
     this.#options = options;
   }
 
-  /** The cache has shown that a conversation is deleted: a sandbox that was made for it has nothing to start any more. */
+  /** Records a conversation that the cache has shown as deleted: a sandbox that was made for it has no start any more. */
   forgetConversation({ metadata: { uid } }: CachedConversation): void {
     this.#deleted.set(uid, true);
   }
@@ -45,7 +45,7 @@ export class SandboxClassifier {
       classify({
         sandbox,
         conversations: this.#conversationsOf(sandbox, makers),
-        // The cache may be behind: what it does not show may be on its way.
+        // A conversation that the cache does not show may exist, because the cache may be behind.
         unknownStart: makers.includes(undefined),
         orphaned: makers.length > 0 && makers.every(isGone),
         limits: stores.templates.get(namespace, sandbox.spec.templateName)?.spec,
@@ -55,7 +55,7 @@ export class SandboxClassifier {
     );
   }
 
-  /** Those of its owner that are in it, and those that it was made for, which may not know its name yet. */
+  /** The conversations of its owner in a sandbox, and those that the sandbox was made for, which may not have its name yet. */
   conversationsOf(sandbox: Sandbox): readonly CachedConversation[] {
     return this.#conversationsOf(sandbox, this.#makersOf(sandbox.metadata));
   }

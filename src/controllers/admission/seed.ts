@@ -12,11 +12,11 @@ export interface SeedOptions {
   /** Absent: all namespaces. */
   readonly namespace?: string | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Of everything that the API server has shown. */
+  /** Called for every object that the API server has shown. */
   readonly onSeen: (object: Sandbox | ConversationQuota) => void;
 }
 
-/** Fills the index with what is true now, as against what the caches have heard of. */
+/** Fills the index with the present state of the API server; the caches may be behind it. */
 export async function seed({ client, stores, index, namespace, signal, onSeen }: SeedOptions): Promise<void> {
   const scope = { ...(namespace === undefined ? {} : { namespace }), ...(signal === undefined ? {} : { signal }) };
   const quotas = await client.list(conversationQuotas, scope);
@@ -24,7 +24,7 @@ export async function seed({ client, stores, index, namespace, signal, onSeen }:
   const labelSelector = Object.entries(managedBy)
     .map(([key, value]) => `${key}=${value}`)
     .join(',');
-  // After the sandboxes: a pod whose sandbox is not among them has lost it, since nobody creates any now.
+  // The pods are listed after the sandboxes: a pod without a listed sandbox has lost it, because no operator creates pods now.
   const left = await client.listMapped(pods, ({ metadata }) => ({ metadata }), { ...scope, labelSelector });
   for (const quota of quotas.items) {
     if (conversationQuotas.accepts?.(quota) === false) continue;
@@ -38,7 +38,7 @@ export async function seed({ client, stores, index, namespace, signal, onSeen }:
   for (const pod of left.items) seedPod(index, pod);
 }
 
-/** The cache's copy of the same version, so that there are not two of each sandbox in memory. Undefined for an unknown schema. */
+/** The cache's copy of the same version, so that memory holds one object per sandbox. Undefined for an unknown schema. */
 function cachedOr(store: Store<Sandbox>, sandbox: Sandbox): Sandbox | undefined {
   if (sandboxes.accepts?.(sandbox) === false) return undefined;
   const { namespace, name, uid, resourceVersion } = sandbox.metadata;

@@ -35,7 +35,7 @@ export interface SlotIndexOptions {
   /** Milliseconds of a clock that never goes back. */
   readonly now: () => number;
   readonly classify: (sandbox: Sandbox) => Slot;
-  /** Called after every change of a slot; undefined stands for a slot that does not exist. An orphaned slot has the state freeing. */
+  /** Called after every change of a slot; undefined is a slot that does not exist. An orphaned slot has the state freeing. */
   readonly onChange: (namespace: string, before: Slot | undefined, after: Slot | undefined) => void;
   /** Called for a pod that has to be read from the API server. */
   readonly onOrphaned: (slot: OrphanedSlot) => void;
@@ -52,15 +52,15 @@ const undecidable = { releasable: false, expiry: undefined, undecided: false } a
 const orphanedUid = (sandboxUid: string): string => `orphaned/${sandboxUid}`;
 
 /**
- * The newest known version of every sandbox and quota, from watches, from reads, and from the operator's own writes. So a write counts from
+ * The newest known version of every sandbox and quota, from watches, from reads, and from the operator's own writes. A write counts from
  * its answer on, before a watch shows it, like a pod that kube-scheduler assumes.
  */
 export class SlotIndex {
   readonly #options: SlotIndexOptions;
   readonly #namespaces = new Map<string, Namespace>();
-  /** By uid. */
+  /** Sandboxes by uid. */
   readonly #sandboxes = new Map<string, Sandbox>();
-  /** By uid. */
+  /** Assumed writes by the uid of their sandbox. */
   readonly #assumed = new Map<string, Assumed>();
 
   constructor(options: SlotIndexOptions) {

@@ -7,9 +7,9 @@ import type { Clock } from '@conversation-operator/kube/clock';
  */
 export class SteadyTimes {
   readonly #clock: Clock;
-  /** What the wall clock was ahead of the monotonic one when this began. */
+  /** Difference between the wall clock and the monotonic clock at the construction of this object. */
   readonly #offsetMs: number;
-  /** By the key of their object: stored times, and what they are translated to. */
+  /** Translations of stored times, by the key of their object. */
   readonly #translations = new Map<string, ReadonlyMap<number, number>>();
 
   constructor(clock: Clock) {
@@ -21,7 +21,7 @@ export class SteadyTimes {
     return this.#clock.monotonic() + this.#offsetMs;
   }
 
-  /** Calls `work` with the translator for the stored times of one object. What it does not translate this time is forgotten. */
+  /** Calls `work` with the translator for the stored times of one object. A translation that this call does not use is forgotten. */
   translate<T>(key: string, work: (steady: (ms: number) => number) => T): T {
     const before = this.#translations.get(key);
     const now = this.now();

@@ -13,11 +13,11 @@ import type { AdmissionQueue } from '../../quota/admission-queue.ts';
 export interface StoredLimitsOptions {
   readonly stores: { readonly sandboxes: Store<Sandbox> };
   readonly queue: (namespace: string) => AdmissionQueue;
-  /** What counts for an owner has changed; `isSmall`: only by the size of a conversation that is there. */
+  /** Called after a change of an owner's usage. `isSmall`: only the size of a stored conversation has changed. */
   readonly onChange: (namespace: string, owner: string, change: { readonly isSmall: boolean }) => void;
 }
 
-/** Why a start is refused. */
+/** The reason why a start is refused. */
 export interface LimitRefusal {
   readonly code: string;
   readonly message: string;
@@ -25,12 +25,12 @@ export interface LimitRefusal {
 
 type Counts = Pick<NonNullable<ConversationQuota['status']>, 'conversations' | 'storedBytes' | 'sandboxes'>;
 
-/** What counts for one field: each with one more. */
+/** An amount for each field that a quota limits. */
 type Totals = Readonly<Record<CapField, number>>;
 
 /**
- * The limits of quotas on what is stored, for objects that came past the gateway: of those that are over a limit, the last to be
- * created are refused.
+ * StoredLimits applies the limits of quotas on stored objects to conversations that the gateway has not checked: the conversations that
+ * were created last are refused, as far as they are over a limit.
  */
 export class StoredLimits {
   readonly #options: StoredLimitsOptions;
@@ -57,7 +57,7 @@ export class StoredLimits {
     this.#changed(conversation, before);
   }
 
-  /** Why the start of a conversation can't be accepted, if so. The same answer each time, until it is stored. */
+  /** The reason why the start of a conversation is refused, or undefined. The answer stays the same until it is stored. */
   refusalOf(conversation: CachedConversation): LimitRefusal | undefined {
     const { namespace, uid } = conversation.metadata;
     const domain = this.#options.queue(namespace);
@@ -68,7 +68,7 @@ export class StoredLimits {
     return verdict;
   }
 
-  /** What a quota limits, as it counts now. */
+  /** The present usage of everything that a quota limits. */
   countsFor({ metadata, spec }: ConversationQuota): Counts {
     const domain = this.#options.queue(metadata.namespace);
     const usage = this.#usage(metadata.namespace);
@@ -95,7 +95,7 @@ export class StoredLimits {
     const hasOwn = named !== undefined && isOwnedBy(named, conversation);
     return {
       ...{ uid, name, owner: spec.owner, createdAt: Date.parse(creationTimestamp), bytes: conversation.storedBytes },
-      // One that has its sandbox was accepted before, by whoever made that.
+      // A conversation that has its sandbox was accepted before, by the operator that created the sandbox.
       isNew: start === 'WORKING' && !hasOwn,
       needsSandbox: spec.sandboxName === undefined && !isStartOver(start) && !hasOwn,
     };
@@ -125,7 +125,7 @@ const totalsOf = ({ conversations, bytes, sandboxesToCome }: Usage, sandboxes: n
   maxSandboxes: sandboxes + sandboxesToCome,
 });
 
-/** Whether a conversation fits beside those that are accepted. Pure. */
+/** The refusal of a conversation that does not fit beside the accepted ones. Pure. */
 function judge(
   { owner, bytes, needsSandbox }: StoredConversation,
   domain: AdmissionQueue,

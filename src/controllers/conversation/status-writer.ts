@@ -31,7 +31,8 @@ export class StatusWriter {
 
   /**
    * Writes the status if it differs, on the version of the conversation that was read. Returns the conversation and the status that were
-   * stored; undefined without a write. `isPolled`: the agent has just reported all usage, so a status without changes leaves no write to withhold.
+   * stored; undefined without a write. `isPolled`: the agent has just reported all usage, so a status without changes leaves no write to
+   * withhold.
    */
   async write(
     before: CachedConversation,

@@ -5,7 +5,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import { SandboxCondition, SandboxReason, resumeRequestOf, slotTaken, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { durationMs, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 
-/** Which setting deletes an object. Reasons of the condition Expiring, and labels of the metric. */
+/** The settings that delete an object. They are reasons of the condition Expiring, and labels of the metric. */
 export const RetentionRule = {
   finished: 'Finished',
   failed: 'Failed',
@@ -14,13 +14,13 @@ export const RetentionRule = {
 } as const;
 export type RetentionRule = (typeof RetentionRule)[keyof typeof RetentionRule];
 
-/** Since when an object is kept for which rule, and for how long. Times are milliseconds, `sinceMs` since 1970. */
+/** The time for which a rule keeps an object. Times are milliseconds, `sinceMs` since 1970. */
 export interface Countdown {
   readonly subject: 'conversation' | 'sandbox';
   readonly rule: RetentionRule;
   readonly sinceMs: number;
   readonly keptMs: number;
-  /** The setting in words, for instance `retention.paused of the template default is 720h`. */
+  /** Text that states the setting, for instance `retention.paused of the template default is 720h`. */
   readonly setting: string;
 }
 
@@ -69,8 +69,8 @@ const transitionMs = ({ status }: CachedConversation | Sandbox, type: string): n
 const latest = (first: number, ...others: readonly number[]): number => Math.max(first, ...others.filter((ms) => !Number.isNaN(ms)));
 
 /**
- * When a conversation was last of use: at its end; or later, when a run came and went between two looks of its controller. The agent's
- * own clock can postpone a deletion, and never bring it forward.
+ * The time when a conversation was last of use: its end, or later, when a run began and ended between two polls of its agent. The
+ * agent's own clock can postpone a deletion, and never bring it forward.
  */
 const endMs = (conversation: CachedConversation): number => {
   const { lastActivityTime = '', messages } = conversation.status ?? {};
@@ -81,26 +81,26 @@ const endMs = (conversation: CachedConversation): number => {
   );
 };
 
-/** When a person last asked for the sandbox, whatever became of that. A time to come is no time of a request. */
+/** The time when a person last asked for the sandbox, whatever became of that. A time in the future is no time of a request. */
 function requestedMs(sandbox: Sandbox, nowMs: number): number {
   const ms = Date.parse(resumeRequestOf(sandbox) ?? '');
   return ms <= nowMs ? ms : Number.NaN;
 }
 
-/** The sandbox comes up, or goes down: nothing that is stored says yet when a person has asked for that. */
+/** Whether the sandbox starts or stops: no stored time says yet when a person has asked for that. */
 function isChanging(sandbox: Sandbox): boolean {
   const { phase } = viewOfSandbox(sandbox);
   return phase === 'STARTING' || (phase !== 'RUNNING' && (usesSlot(sandbox) || slotTaken(sandbox)));
 }
 
-/** How long a conversation is still kept; undefined: for ever, as far as is known. Pure. */
+/** The countdown of a conversation; undefined for one that is kept for ever, as far as is known. Pure. */
 export function countdownOfConversation({ conversation, sandbox, template, nowMs }: ConversationFacts): Countdown | undefined {
   const { metadata, spec, status } = conversation;
   if (metadata.deletionTimestamp !== undefined || finishedReasonOf(conversation) === undefined) return undefined;
   if (findCondition(status?.conditions, ConversationCondition.finished)?.status !== 'True') return undefined;
   if (sandbox !== undefined && isChanging(sandbox)) return undefined;
   const overMs = endMs(conversation);
-  // A resume and a pause both change the sandbox's admission, but for the pause of one that waits for room.
+  // A resume and a pause both change the sandbox's admission, except for the pause of a sandbox that waits for room.
   const pausedMs = Date.parse(sandbox?.status?.pauseTime ?? '');
   const sinceMs =
     sandbox === undefined
@@ -121,16 +121,16 @@ export function countdownOfConversation({ conversation, sandbox, template, nowMs
   return earliest([own, isGone ? byTemplate(template, 'conversation', 'records', overMs) : undefined]);
 }
 
-/** The admission brings the sandbox back by itself, because the conversation has work to do in it. */
+/** Whether the conversation has work to do in its sandbox, so that the admission resumes the sandbox by itself. */
 const isUnfinished = ({ status }: CachedConversation): boolean =>
   status?.executionStatus === 'running' ||
   (status?.executionStatus === 'paused' && status.interruption !== undefined && status.interruption.reason !== SandboxReason.user);
 
-/** Something is under way in the conversation that no pause has ended. */
+/** Whether the conversation has a start or a message under way, which no pause has ended. */
 const isUnderWay = (conversation: CachedConversation): boolean =>
   !isStartOver(startStatusOf(conversation)) || undeliveredMessages(conversation).length > 0;
 
-/** How long a sandbox and its volume are still kept; undefined: for ever, as far as is known. Pure. */
+/** The countdown of a sandbox and its volume; undefined for a sandbox that is kept for ever, as far as is known. Pure. */
 export function countdownOfSandbox({ sandbox, conversations, template, nowMs }: SandboxFacts): Countdown | undefined {
   if (sandbox.metadata.deletionTimestamp !== undefined || slotTaken(sandbox) || conversations.some(isUnderWay)) return undefined;
   const { phase, reason } = viewOfSandbox(sandbox);

@@ -10,7 +10,7 @@ export interface Announcement {
 export type RetentionStep =
   /** Nothing is to be deleted, and nothing is announced. */
   | { readonly kind: 'rest' }
-  /** What was announced does not come: the object was used again, or is kept for longer. */
+  /** The announced deletion does not come: the object was used again, or is kept for longer. */
   | { readonly kind: 'withdraw' }
   | { readonly kind: 'wait'; readonly forMs: number }
   /** `atMs` is the time of the announcement, from which its message counts. */
@@ -31,7 +31,7 @@ export interface RetentionFacts {
 export const defaultMinLeadMs = 60_000;
 const maxLeadMs = 3_600_000;
 
-/** How long before a deletion it is announced, in milliseconds: a tenth of the time for which the object is kept, 1 min to 1 h. */
+/** Time between the announcement and the deletion, in milliseconds: a tenth of the time that the object is kept, 1 min to 1 h. */
 export const leadMs = (keptMs: number, minLeadMs = defaultMinLeadMs): number => Math.min(maxLeadMs, Math.max(minLeadMs, keptMs / 10));
 
 function announcementOf({ rule, subject, setting }: Countdown, atMs: number): Announcement {
@@ -46,7 +46,7 @@ function announcementOf({ rule, subject, setting }: Countdown, atMs: number): An
   return { reason: rule, message: `The ${subject} is deleted after ${new Date(atMs).toISOString()}${also}: ${setting}.${postponed}` };
 }
 
-/** What to do about an object now. Pure: the same facts, the same step. */
+/** Decides the next step for an object. Pure: the same facts give the same step. */
 export function decideRetention({ countdown, announced, nowMs, minLeadMs }: RetentionFacts): RetentionStep {
   if (countdown === undefined) return { kind: announced === undefined ? 'rest' : 'withdraw' };
   const { sinceMs, keptMs, rule } = countdown;
@@ -54,7 +54,7 @@ export function decideRetention({ countdown, announced, nowMs, minLeadMs }: Rete
   const lead = leadMs(keptMs, minLeadMs);
   const earlyMs = dueMs - lead - nowMs;
   if (earlyMs > 0) return announced === undefined ? { kind: 'wait', forMs: earlyMs } : { kind: 'withdraw' };
-  // However late the object was found, there is time between the announcement and the deletion.
+  // The lead lies between the announcement and the deletion, however late the object was found.
   const deletionMs = (announcedMs: number): number => Math.max(dueMs, announcedMs + lead);
   const announce: RetentionStep = { kind: 'announce', announcement: announcementOf(countdown, deletionMs(nowMs)), atMs: nowMs };
   const announcedMs = Date.parse(announced?.lastTransitionTime ?? '');

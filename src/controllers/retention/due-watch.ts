@@ -2,33 +2,33 @@ import type { Clock } from '@conversation-operator/kube/clock';
 
 export interface DueWatchOptions {
   readonly clock: Clock;
-  /** For how long an object has to be due before it counts as due, in milliseconds. */
+  /** Minimum time for which an object is seen as due before it counts as due, in milliseconds. */
   readonly confirmMs: number;
 }
 
 interface Observation {
   readonly atMs: number;
-  /** What the wall clock was ahead of the monotonic one. */
+  /** Difference between the wall clock and the monotonic clock. */
   readonly offsetMs: number;
 }
 
-/** Beyond this the wall clock was set, and did not merely drift. */
+/** Maximum drift of the wall clock: beyond it, the clock was set. */
 const jumpMs = 5_000;
 
 /**
- * Tells what is due from what a jump of the wall clock makes look so: an object counts once this process has seen it as due for
+ * DueWatch protects objects that only a jump of the wall clock makes due: an object counts as due once this process has seen it as due for
  * `confirmMs` of its monotonic clock, in which the wall clock was not set.
  */
 export class DueWatch {
   readonly #options: DueWatchOptions;
-  /** By uid, from when it was first seen as due. */
+  /** The first observation of each due object, by uid. */
   readonly #observed = new Map<string, Observation>();
 
   constructor(options: DueWatchOptions) {
     this.#options = options;
   }
 
-  /** The object is due by the wall clock. Milliseconds until that is sure; 0: it is. */
+  /** Milliseconds until an object that is due by the wall clock counts as due; 0 when it does already. */
   remainingMs(uid: string): number {
     const { clock, confirmMs } = this.#options;
     const atMs = clock.monotonic();
@@ -39,7 +39,7 @@ export class DueWatch {
     return confirmMs;
   }
 
-  /** The object is not due, or gone. */
+  /** Forgets an object that is not due any more, or does not exist any more. */
   forget(uid: string): void {
     this.#observed.delete(uid);
   }

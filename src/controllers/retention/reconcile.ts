@@ -18,11 +18,11 @@ import { decideRetention, type RetentionStep } from './decide.ts';
 import { DueWatch } from './due-watch.ts';
 import { RetentionSubjects, isConversation, type RetentionSubject } from './subjects.ts';
 
-/** What makes sure that nothing is deleted by surprise, in milliseconds. */
+/** Times that make sure that no deletion comes by surprise, in milliseconds. */
 export interface RetentionTimes {
   /** Minimum time between the announcement and the deletion. Default 60,000. */
   readonly minLeadMs: number;
-  /** For how long an object has to be due, by the monotonic clock of this process, before it is deleted. Default 120,000. */
+  /** Minimum time for which an object is due, by the monotonic clock of this process, before its deletion. Default 120,000. */
   readonly confirmMs: number;
 }
 
@@ -41,9 +41,9 @@ export interface RetentionReconcilerOptions {
   readonly times?: Partial<RetentionTimes> | undefined;
 }
 
-/** The wall clock may be set while a timer waits, so no timer waits for longer. */
+/** Maximum wait of a timer: the wall clock may be set while the timer waits. */
 const maxWaitMs = 3_600_000;
-/** After a write that no cache has shown yet. */
+/** Delay before the next reconcile after a write that no cache has shown yet. */
 const silentWatchMs = 5_000;
 
 type AnnounceStep = Extract<RetentionStep, { readonly kind: 'announce' }>;
@@ -89,7 +89,7 @@ export class RetentionReconciler {
     const { stores } = this.#options;
     const { namespace, name } = template.metadata;
     for (const sandbox of stores.sandboxes.byIndex(byTemplate, `${namespace}/${name}`)) this.observeSandbox(sandbox);
-    // Those whose sandbox is gone are found by no index; a template's retention changes rarely.
+    // No index finds the conversations whose sandbox is gone, and the retention of a template changes rarely.
     for (const conversation of stores.conversations.list())
       if (conversation.metadata.namespace === namespace && conversation.spec.templateName === name) this.observeConversation(conversation);
   }
@@ -99,7 +99,7 @@ export class RetentionReconciler {
     this.#observeSandboxOf(conversation);
   }
 
-  /** Another rule may hold for the conversations that were in the sandbox. */
+  /** Observes the conversations that were in the sandbox, because another rule may hold for them. */
   forgetSandbox(sandbox: Sandbox): void {
     this.#due.forget(sandbox.metadata.uid);
     this.#observeUsers(sandbox);
@@ -126,7 +126,7 @@ export class RetentionReconciler {
     }
   }
 
-  /** Takes the step that the API server's own state asks for: a cache may be behind. Only what is surely due is deleted. */
+  /** Takes the step for the API server's version of the object, because a cache may be behind. Deletes only what is surely due. */
   async #act(cached: RetentionSubject, isSurelyDue: boolean, signal: AbortSignal): Promise<Result> {
     const stored = await this.#subjects.stored(cached.object, signal);
     if (stored === undefined || stored.object.metadata.deletionTimestamp !== undefined) return undefined;
@@ -145,7 +145,7 @@ export class RetentionReconciler {
       case 'wait':
         break;
     }
-    // The change brings the object here again; this is for a watch that has fallen silent.
+    // The watch brings the changed object here again; the delay is for a watch that has fallen silent.
     return { requeueAfterMs: silentWatchMs };
   }
 
@@ -159,7 +159,7 @@ export class RetentionReconciler {
     { announcement, atMs }: AnnounceStep,
     signal: AbortSignal,
   ): Promise<void> {
-    // Before the condition, whose write may succeed although its answer is lost: no condition is stored without an Event.
+    // The Event precedes the condition, whose write may succeed although its answer is lost: each stored condition has an Event.
     for (const about of inIt.length > 0 ? inIt : [object])
       this.#options.events.record(about, { type: 'Normal', ...announcement, reason: 'Expiring', essential: true });
     const condition: Condition = {
@@ -186,8 +186,8 @@ export class RetentionReconciler {
   async #delete({ object, ownSandbox }: RetentionSubject, rule: RetentionRule, signal: AbortSignal): Promise<void> {
     const { logger, metrics } = this.#options;
     const { namespace, name, uid } = object.metadata;
-    // A resume changes nothing but the sandbox, so garbage collection would take one that was resumed a moment ago. The agent of a
-    // sandbox that runs needs no resume, but a message, and that changes the conversation.
+    // A resume changes the sandbox alone, so garbage collection would delete a sandbox that was resumed a moment ago. The agent of a
+    // running sandbox needs no resume but a message, which changes the conversation.
     if (ownSandbox !== undefined && viewOfSandbox(ownSandbox).phase !== 'RUNNING') await this.#deleteVersion(ownSandbox, signal);
     if (!(await this.#deleteVersion(object, signal))) return;
     this.#due.forget(uid);
@@ -195,7 +195,7 @@ export class RetentionReconciler {
     logger.info('deleted by retention', { kind: object.kind, namespace, name, rule });
   }
 
-  /** Deletes the very version that was read; false: the object is gone already. */
+  /** Deletes the version that was read; false when the object is gone already. */
   async #deleteVersion(object: CachedConversation | Sandbox, signal: AbortSignal): Promise<boolean> {
     const { client } = this.#options;
     const { namespace, name, uid, resourceVersion } = object.metadata;
@@ -215,7 +215,7 @@ export class RetentionReconciler {
       this.#observe(this.#subjects.ofConversation(user));
   }
 
-  /** Caches follow each other in any order: what kept the sandbox may have been this conversation. */
+  /** Observes the sandbox of a conversation that may have kept it. The caches change in any order. */
   #observeSandboxOf({ metadata: { namespace }, status }: CachedConversation): void {
     const name = status?.sandboxName;
     const sandbox = name === undefined ? undefined : this.#options.stores.sandboxes.get(namespace, name);

@@ -16,21 +16,21 @@ export interface AgentConnectionsOptions {
   readonly random: () => number;
 }
 
-/** What has become of an attempt to connect. */
+/** The result of an attempt to connect. */
 export interface AgentConnection {
   readonly connected: boolean;
-  /** When to try again; absent: as soon as the caller likes. */
+  /** Milliseconds until the next attempt; absent when the caller may choose. */
   readonly laterMs?: number;
 }
 
-/** An agent that comes up refuses connections, or says that it is not ready. One that takes longer for that does not answer at all. */
+/** Maximum time in which a starting agent refuses a connection, or says that it is not ready. A slower agent does not answer at all. */
 const refusalMs = 1_000;
-/** An agent that answers again after its silence is found within so long, and some seconds for the call. */
+/** Maximum delay between attempts. An agent that answers again is found within this time, and some seconds for the call. */
 const maxDelayMs = 5_000;
 
 /**
- * Connects agents in a lane of their own: an attempt waits for no place, and those that do not answer hold few places, take turns by
- * owner, and are tried less and less often. So they hold few of the workers that create and delete pods.
+ * AgentConnections connects agents in a bulkhead of its own: an attempt waits for no place, and agents that do not answer have few places,
+ * take turns by owner, and are tried less and less often. Therefore they hold few of the workers that create and delete pods.
  */
 export class AgentConnections {
   readonly #options: AgentConnectionsOptions;
@@ -42,7 +42,7 @@ export class AgentConnections {
     this.#lane = new PollBulkhead({ clock, random, quick: 256, slow: 64, waits: false, maxDelayMs });
   }
 
-  /** Throws what is no `AgentError`, and when the signal is aborted. */
+  /** Throws every error that is no `AgentError`, and throws when the signal is aborted. */
   async connect(endpoint: AgentEndpoint, sandbox: Sandbox, containerID: string, signal: AbortSignal): Promise<AgentConnection> {
     const { agent, clock } = this.#options;
     const asked = { agent: keyOf(endpoint, sandbox, containerID), owner: ownerShare(sandbox) };
@@ -56,7 +56,7 @@ export class AgentConnections {
     return 'answer' in polled ? { connected: polled.answer } : { connected: false, laterMs: polled.laterMs };
   }
 
-  /** Whether the agent that had its keys last did not answer at all when it was last tried. */
+  /** Whether the last attempt had no answer at all from the agent that had its keys last. */
   isSilent(endpoint: AgentEndpoint, sandbox: Sandbox): boolean {
     return this.#lane.isUnresponsive(keyOf(endpoint, sandbox, sandbox.status?.lastContainerID));
   }
@@ -65,7 +65,7 @@ export class AgentConnections {
 const keyOf = ({ baseUrl }: AgentEndpoint, { metadata }: Sandbox, containerID: string | undefined): string =>
   [metadata.uid, containerID, baseUrl].join('/');
 
-/** Gives a dormant agent its keys. True once it has them; false: ask again soon. */
+/** Gives a dormant agent its keys. True once the agent has them; false for an agent that is to be tried again soon. */
 async function connectAgent(
   agent: AgentClient,
   endpoint: AgentEndpoint,
@@ -90,7 +90,7 @@ async function connectAgent(
       { signal },
     );
   }
-  // The first call with the key: the agent at this address is the one that has it.
+  // The first call with the session key proves that the agent at this address has the key.
   await agent.runningConversations(endpoint, { signal });
   return true;
 }

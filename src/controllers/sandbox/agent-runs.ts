@@ -8,13 +8,13 @@ export interface AgentRunsOptions {
 }
 
 /**
- * For the model, and for whoever reads the conversation. An action that waits when its agent is stopped, and is answered after that, leaves
- * a result without the request for it in what openhands-agent-server 1.58 tells the model. So it is rejected before.
+ * Text for the model, and for the readers of the conversation. An action that waits when its agent is stopped, and is answered after that,
+ * leaves a result without its request in the messages of openhands-agent-server 1.58 to the model. Therefore the action is rejected before.
  */
 const rejection =
   'The sandbox was paused before this action was confirmed. It has not been executed. Ask for it again if it is still needed.';
 
-/** The runs in the agent of a sandbox that is to stop. An agent that does not answer is logged, and taken for one without runs. */
+/** The runs in the agent of a sandbox that is to stop. An agent that does not answer is logged, and counts as one without runs. */
 export class AgentRuns {
   readonly #options: AgentRunsOptions;
 
@@ -42,7 +42,7 @@ export class AgentRuns {
     }
   }
 
-  async cut(
+  async rejectAndInterrupt(
     endpoint: AgentEndpoint,
     { running, waiting }: Readonly<Record<'running' | 'waiting', readonly string[]>>,
     signal: AbortSignal,

@@ -27,14 +27,17 @@ export interface AgentStopsOptions {
   readonly pauseBoundMs?: number | undefined;
 }
 
+/** Delay before the next read of the runs of an agent that stops. */
 const stopIntervalMs = 200;
-const mostInterrupted = 64;
-/** How long an agent may take to say what runs in it, before its pod goes without that. */
+/** Maximum number of interrupted conversations that the status holds. */
+const maxInterrupted = 64;
+/** Maximum time in which an agent states its runs. After that its pod is deleted all the same. */
 const patienceMs = 10_000;
+/** The same for an agent that did not answer the last attempt to connect. */
 const silentPatienceMs = 1_000;
 const nothing = { running: [], waiting: [] } as const;
 
-/** Interrupts the runs of an agent before its pod goes, or before a resumed sandbox is RUNNING again. */
+/** AgentStops interrupts the runs of an agent before its pod is deleted, or before a resumed sandbox is RUNNING again. */
 export class AgentStops {
   readonly #options: AgentStopsOptions;
   readonly #pauseBoundMs: number;
@@ -47,9 +50,10 @@ export class AgentStops {
   }
 
   /**
-   * Resumed while its agent was being stopped, or before: undefined once the runs that were to be cut stand, or the time for that is
-   * over. Until then it is not RUNNING, because a run that is about to stand can't be told from one that began after the resume. A
-   * pause by its owner cuts what runs, however soon the resume came: the official web UI stops an agent by a pause and a resume.
+   * Completes the stop of an agent whose sandbox was resumed during the stop, or before: undefined once the runs to interrupt have ended,
+   * or the time for that is over. Until then the sandbox is not RUNNING, because nothing distinguishes a run that is about to end from one
+   * that began after the resume. A pause by its owner interrupts the present runs, however soon the resume came: the official web UI stops
+   * an agent by a pause and a resume.
    */
   async carryThrough(scope: Scope, containerID: string, endpoint: AgentEndpoint, signal: AbortSignal): Promise<Outcome | undefined> {
     const { sandbox } = scope;
@@ -65,22 +69,23 @@ export class AgentStops {
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     if (!this.#isInTime(scope, pauseTime)) return undefined;
     const all = await this.#runs.running(endpoint, signal);
-    // Nobody has looked yet what runs, and nothing can have begun since.
+    // No reconcile has read the runs yet, and no run can have begun since the pause.
     if (interrupted.length === 0 && lastUserPauseEpoch === agentEpoch && all.length > 0)
-      return { progress: { ...progress, interrupted: all.slice(0, mostInterrupted) }, requeueAfterMs: 0 };
+      return { progress: { ...progress, interrupted: all.slice(0, maxInterrupted) }, requeueAfterMs: 0 };
     const running = all.filter((id) => interrupted.includes(id));
     await this.#runs.interrupt(endpoint, running, signal);
     return running.length === 0 ? undefined : { requeueAfterMs: stopIntervalMs };
   }
 
-  /** Interrupts the agent's runs, waits until they stand, then deletes the pod; an agent that hangs is not waited for beyond the bound. */
+  /** Interrupts the agent's runs, waits for their end, then deletes the pod. An agent that hangs delays the deletion up to the bound. */
   async stop(scope: Scope, pod: CachedPod, podIP: string | undefined, signal: AbortSignal): Promise<Outcome> {
     const { client, keys } = this.#options;
     const { sandbox } = scope;
     const { reason, message } = viewOfSandbox(sandbox);
     const { containerID, pauseTime, interruptedConversationIDs: before = [] } = sandbox.status ?? {};
     const progress: SandboxProgress = { ...observedOf(scope), containerID, ready: false, reason, message, wanted: false };
-    // Known in the resource before anything is stopped: however soon it runs again, whose runs are to go on follows from why they were cut.
+    // The status holds the pause before any run is interrupted: however soon the sandbox runs again, the reason of the interruption says
+    // which runs are to continue.
     if (pauseTime === undefined) return { progress, requeueAfterMs: 0 };
     const stored = await storedObject(client, sandboxes, sandbox, signal);
     // A pod may not be stopped for a pause that is over.
@@ -91,16 +96,16 @@ export class AgentStops {
     const endpoint =
       address === undefined ? undefined : agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP: address, agentPort } }, keys);
     const { running, waiting } = endpoint === undefined ? nothing : await this.#inUse(scope, endpoint, signal);
-    const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, mostInterrupted);
-    // Known in the resource before a run is cut: neither a crash nor a write that fails may forget which are to go on.
+    const interrupted = [...new Set([...before, ...running, ...waiting])].slice(0, maxInterrupted);
+    // The status holds a run before its interruption, so that neither a crash nor a failed write loses the runs to continue.
     if (interrupted.length > before.length) return { progress: { ...progress, interrupted }, requeueAfterMs: 0 };
-    if (endpoint !== undefined) await this.#runs.cut(endpoint, { running, waiting }, signal);
+    if (endpoint !== undefined) await this.#runs.rejectAndInterrupt(endpoint, { running, waiting }, signal);
     if (this.#isInTime(scope, pauseTime) && running.length + waiting.length > 0) return { progress, requeueAfterMs: stopIntervalMs };
     await deleteObject(client, pods, pod, signal);
     return { progress };
   }
 
-  /** What runs, and what waits for a person. An agent that has been silent is given a moment: its pod goes all the same. */
+  /** The runs of an agent, and those that wait for a confirmation. A silent agent has less time: its pod is deleted all the same. */
   async #inUse(
     { sandbox }: Scope,
     endpoint: AgentEndpoint,

@@ -2,19 +2,19 @@ import type { AgentWebhook } from '../../agent/agent.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 
 export interface AgentSide {
-  /** Where the sandboxes of the namespace reach the gateway's agent side, without a path. */
+  /** URL of the gateway's callback server for the sandboxes of the namespace, without a path. */
   readonly url: string;
   readonly namespace: string;
 }
 
 /**
- * Where a sandbox's agent says that something has happened. It shows its session key by itself. A second passes at the most between a
- * change and its record, so a quarter of that is what an event may wait for others.
+ * The webhook by which a sandbox's agent reports that something has happened. The agent adds its session key by itself. At most a second
+ * passes between a change and its record, so an event may wait for others for a quarter of that.
  *
- * The buffer is never full, by number or by size, because fewer events are kept: the real server sends a full one in the middle of
- * what it does, and a gateway that does not answer would hold up the agent's work for half a minute each time. What is dropped then
- * is found by the next poll. One retry after 5 s: with none it would try again four times a second as long as the gateway is away,
- * and with more it would take longer to end.
+ * The buffer is never full, by number or by size, because fewer events are kept: the real server sends a full buffer in the middle of
+ * its work, and a gateway that does not answer would hold up the agent for half a minute each time. The next poll finds the dropped
+ * events. The agent retries once, after 5 s: without a retry it would try again four times a second as long as the gateway is away, and
+ * with more retries it would take longer to end.
  */
 export const webhooksOf = (agentSide: AgentSide | undefined, { metadata }: Sandbox): readonly AgentWebhook[] =>
   agentSide?.namespace !== metadata.namespace

@@ -4,13 +4,13 @@ import { isOwnedBy } from '@conversation-operator/kube/object';
 import { ownerAnnotation, sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 
-/** What a claim of the sandbox's name is to the sandbox. */
+/** The relation of a claim to the sandbox whose name it has. */
 export type ClaimOwnership =
-  /** Made for it; or retained from a sandbox of the same name and owner, whose files it goes on with. */
+  /** Made for the sandbox; or retained from a sandbox of the same name and owner, whose files the sandbox takes over. */
   | 'own'
-  /** Of an earlier sandbox of the name, and about to go with it; or being deleted. */
+  /** Owned by an earlier sandbox of the name, and about to be deleted with it; or being deleted. */
   | 'going'
-  /** Somebody else's: never taken, however long the sandbox waits. */
+  /** Made for another owner, or by hand: never taken, however long the sandbox waits. */
   | 'foreign';
 
 export function ownershipOf(claim: CachedClaim, sandbox: Sandbox): ClaimOwnership {
@@ -37,7 +37,7 @@ export const bindingMs = 20_000;
 /** Milliseconds until an unbound claim is a failure; at most 0 when the grace is over. */
 export const bindingInMs = (pod: CachedPod, now: number): number => bindingMs - (now - Date.parse(pod.metadata.creationTimestamp));
 
-/** What is wrong with the claim of a sandbox whose pod does not run. */
+/** The failure of the claim of a sandbox whose pod does not run; undefined for none. */
 export function claimFailure(claim: CachedClaim, pod: CachedPod, now: number): Failure | undefined {
   const { phase } = claim.status ?? {};
   if (phase === 'Lost') {
@@ -51,7 +51,7 @@ export function claimFailure(claim: CachedClaim, pod: CachedPod, now: number): F
   return volumeNotBound(claim);
 }
 
-/** Says what may be missing: that a class does not exist is known only to those who may read classes. */
+/** The message names all possible causes, because the operator has no right to read storage classes. */
 export function volumeNotBound({ spec }: CachedClaim): Failure {
   const { storageClassName } = spec ?? {};
   const why =

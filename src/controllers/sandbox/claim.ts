@@ -4,14 +4,14 @@ import { apiVersionOf, ownerReferenceTo, type NewObject } from '@conversation-op
 import { ownerAnnotation, sandboxLabels, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 
-/** Of a claim that stays when its sandbox is deleted; the value is always "true". */
+/** Label of a claim that stays when its sandbox is deleted; the value is always "true". */
 export const retainedLabel = 'conversation-operator.dev/retained';
-/** Of a claim: the conversation that its sandbox was made for. */
+/** Annotation of a claim: the conversation that its sandbox was made for. */
 export const conversationAnnotation = 'conversation-operator.dev/conversation';
 
 /**
- * The claim of a sandbox's workspace. One that is to be retained has no owner, so that no garbage collector takes it; whose it
- * is, and which conversation's, stands in its annotations.
+ * The claim of a sandbox's workspace. A claim that is to be retained has no owner reference, so that no garbage collector deletes it; its
+ * annotations name its owner and its conversation.
  */
 export function buildClaim(sandbox: Sandbox, template: SandboxTemplate): NewObject<PersistentVolumeClaim> {
   const { size, storageClassName, retain } = template.spec.storage;

@@ -15,7 +15,7 @@ interface Pattern {
   readonly text: (what: CreatedKind, match: RegExpExecArray) => string;
 }
 
-/** Names of Kubernetes objects and resources that a text may repeat; whatever else stands there is left out. */
+/** Names of Kubernetes objects and resources that a text may repeat; any other text is left out. */
 const nameIn = (match: RegExpExecArray): string => (/^[a-z0-9][a-z0-9./-]{0,252}$/i.test(match[1] ?? '') ? ` ${match[1] ?? ''}` : '');
 /** `requests.cpu=2,requests.memory=4Gi` → requests.cpu, requests.memory. */
 const keysOf = (list: string): string =>
@@ -25,7 +25,7 @@ const keysOf = (list: string): string =>
     .join(', ');
 
 /**
- * The first that fits is taken. The texts are those of Kubernetes' admission plugins (resourcequota, limitranger, podsecurity,
+ * The first pattern that matches decides. The texts are those of Kubernetes' admission plugins (resourcequota, limitranger, podsecurity,
  * webhook, policy/validating, serviceaccount, priority, runtimeclass, namespace/lifecycle), of its authorizer, and of OpenShift's
  * security context constraints.
  */
@@ -103,14 +103,14 @@ const patterns: readonly Pattern[] = [
   },
 ];
 
-/** Paths of fields are the template author's own words; values are not repeated. */
+/** The text names the paths of fields, which the author of the template has written, and no values. */
 function invalidText(what: CreatedKind, { body }: ApiError): string {
   const fields = (body.details?.causes ?? []).flatMap(({ field }) => /^[A-Za-z0-9_.[\]-]{1,120}$/.exec(field ?? '')?.[0] ?? []);
   const named = [...new Set(fields)].slice(0, 5);
   return `The template makes no valid ${what}${named.length === 0 ? '' : `: ${named.join(', ')}`}.`;
 }
 
-/** Why the API server does not create it, or undefined for an error that says nothing of the object. */
+/** The reason why the API server does not create an object, or undefined for an error that does not depend on the object. */
 export function createErrorOf(error: unknown, what: CreatedKind): CreateError | undefined {
   if (!(error instanceof ApiError) || error.status === 409 || error.status === 404 || error.status === 429) return undefined;
   const said = error.message;
@@ -118,7 +118,7 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
     const match = pattern.exec(said);
     if (match !== null) return { code, message: text(what, match), policy: FailurePolicy.transient, serverMessage: said };
   }
-  // A sandbox is not made of a template: whatever is wrong with one, the cluster's admission says so, or its definitions are others.
+  // A sandbox is not made of a template: the cluster's admission refuses the sandbox, or the cluster has other definitions.
   if (error.status === 403 || (what === 'sandbox' && error.status < 500))
     return {
       code: FailureCode.creationForbidden,
@@ -131,5 +131,5 @@ export function createErrorOf(error: unknown, what: CreatedKind): CreateError | 
   return undefined;
 }
 
-/** When to ask again: often at first, then every quarter of the time that has gone by. */
+/** Delay before the next attempt: 1 s at first, then a quarter of the time since the start began, at most 15 s. */
 export const retryAfterMs = (startingForMs: number): number => Math.min(15_000, Math.max(1_000, startingForMs / 4));

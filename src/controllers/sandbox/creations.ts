@@ -28,7 +28,7 @@ export interface CreationsOptions {
   readonly logger: Logger;
 }
 
-/** Makes what a sandbox needs, never for one that is not to run as the API server has it now. */
+/** Creations makes the objects that a sandbox needs, and never for a sandbox that is not to run in the API server's version. */
 export class Creations {
   readonly #options: CreationsOptions;
 
@@ -37,27 +37,27 @@ export class Creations {
   }
 
   /**
-   * Stores that a pod may exist from now on, on the very version on which the sandbox was meant to run and admitted: if that is
-   * not so any more, the write is refused. Until this controller takes it back, the slot is taken. The master key is chosen in
-   * the same write, before anything is derived from it, because a rotation must not change a sandbox's keys half-way.
+   * Stores that a pod may exist from now on. The write names the version in which the sandbox was meant to run and admitted, so that the
+   * API server refuses the write after any change. The slot is taken until this controller takes the reservation back. The same write
+   * chooses the master key, before anything is derived from it, because a rotation must not change a sandbox's keys half-way.
    */
   async reserve(scope: Scope, signal: AbortSignal): Promise<void> {
     const { client, keys, clock } = this.#options;
     const { sandbox } = scope;
-    // It is not paused any more; of a pause that comes next, nothing has been stored yet.
+    // The sandbox is not paused any more, and nothing of the next pause has been stored yet.
     const { pauseTime: _pausedAt, ...status } = sandbox.status ?? {};
     // A sandbox that has a master key already was made by an earlier version, and its clients keep the session key that they have.
     const derivation = status.masterKeyId === undefined ? { masterKeyId: keys.currentKeyId, sessionKeysPerApiKey: true } : {};
     // The start deadline counts from here, also where nothing can be created and so nothing more be said.
     const { startingSinceTime = isoTime(clock) } = status;
-    // Not the template's word of later: its pod speaks this protocol from now on.
+    // The status keeps the kind, because the pod speaks this protocol from now on, whatever the template states later.
     const agentKind = scope.template === undefined ? status.agentKind : agentKindOf(sandbox, scope.template);
     const reserved = { ...status, ...derivation, startingSinceTime, replicas: 1, ...(agentKind === undefined ? {} : { agentKind }) };
     scope.sandbox = await client.updateStatus(sandboxes, { ...sandbox, status: reserved }, { signal });
     scope.reserved = true;
   }
 
-  /** Undefined once there is a claim; else what to wait for, or why there never will be one. */
+  /** Creates the claim. Undefined once there is one; else the outcome states what the sandbox waits for, or why it fails. */
   async claim(scope: Scope, template: SandboxTemplate, signal: AbortSignal): Promise<Outcome | undefined> {
     const { client } = this.#options;
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
@@ -67,12 +67,12 @@ export class Creations {
     });
   }
 
-  /** The same of a pod. */
+  /** Creates the pod, with the same result as `claim`. */
   async pod(scope: Scope, template: SandboxTemplate, signal: AbortSignal): Promise<Outcome | undefined> {
     const { keys } = this.#options;
     const { sandbox } = scope;
     if (!(await this.#confirmedToRun(scope, signal))) return outdated;
-    // Reserved while there was no template.
+    // The slot was reserved while there was no template.
     if (scope.sandbox.status?.agentKind === undefined) await this.reserve(scope, signal);
     return this.#create(scope, 'pod', async () => {
       const { uid } = scope.sandbox.metadata;
@@ -83,9 +83,9 @@ export class Creations {
   }
 
   /**
-   * Whether it is to run, and its slot reserved, as the API server has it now: the cache may be behind a deletion, a pause, or
-   * the write that took the reservation back. What is made for a sandbox that is gone would be collected and made again, over and
-   * over. Goes on with what the server has.
+   * Whether the sandbox is to run, and its slot reserved, in the API server's version: the cache may be behind a deletion, a pause, or the
+   * write that took the reservation back. An object of a deleted sandbox would be collected and made again, over and over. From here on the
+   * scope has the API server's version.
    */
   async #confirmedToRun(scope: Scope, signal: AbortSignal): Promise<boolean> {
     if (scope.reserved) return true;
@@ -101,7 +101,7 @@ export class Creations {
     const { clock, events, logger } = this.#options;
     const { name } = scope.sandbox.metadata;
     const { startingSinceTime } = scope.sandbox.status ?? {};
-    // Paces the attempts and decides nothing.
+    // This time paces the attempts and decides nothing.
     const startingForMs = startingSinceTime === undefined ? 0 : clock.now() - Date.parse(startingSinceTime);
     try {
       const event = await create();

@@ -24,7 +24,7 @@ export const SandboxFailure = {
   startDeadlineExceeded: 'StartDeadlineExceeded',
 } as const;
 
-/** What is known of a sandbox; all of it from caches, so all of it may be a little old. */
+/** The observed state of a sandbox. All objects come from caches, so all may be a little old. */
 export interface ObservedSandbox {
   readonly sandbox: Sandbox;
   readonly template: SandboxTemplate | undefined;
@@ -38,11 +38,11 @@ export interface ObservedSandbox {
   readonly replaceInMs: number;
 }
 
-/** The next step. Steps with a reason leave the sandbox on its way; `requeueAfterMs` is for what no watch will report. */
+/** The next step. Steps with a reason leave the sandbox on its way; `requeueAfterMs` is for changes that no watch reports. */
 export type SandboxStep =
   | { readonly kind: 'create-claim'; readonly template: SandboxTemplate }
   | { readonly kind: 'create-pod'; readonly template: SandboxTemplate }
-  /** The agent runs, but has not been seen in this run of its container, or since it was told to stop. */
+  /** The agent runs, but has not answered in this run of its container, or since it was asked to stop. */
   | { readonly kind: 'connect-agent'; readonly podIP: string; readonly containerID: string }
   | { readonly kind: 'running'; readonly podIP: string; readonly containerID: string }
   | {
@@ -64,15 +64,15 @@ export type SandboxStep =
   /** Ask the agent to stop, then delete the pod. `podIP` is absent when no agent can be running. */
   | { readonly kind: 'stop-agent'; readonly pod: CachedPod; readonly podIP: string | undefined }
   | { readonly kind: 'stopped' }
-  /** Failed, and asked for since: it may try again. */
+  /** A person has asked for the sandbox since it failed: it may try again. */
   | { readonly kind: 'recover' }
-  /** The first start has failed: nothing is on the volume that anybody could want. */
+  /** The first start has failed: the volume holds no work of the owner. */
   | { readonly kind: 'delete-claim'; readonly claim: CachedClaim }
   | { readonly kind: 'fail'; readonly code: string; readonly message: string };
 
 type WaitStep = Extract<SandboxStep, { readonly kind: 'wait' }>;
 
-/** A template applied together with its first sandbox may reach us a little later. */
+/** Delay before a missing template is a failure: a template applied together with its first sandbox may arrive a little later. */
 const templateGraceMs = 5_000;
 const defaultStartDeadlineMs = 5 * 60_000;
 
@@ -85,7 +85,7 @@ const agentStatusOf = (pod: CachedPod) => {
   return statuses.find((status) => status.name === name) ?? statuses[0];
 };
 
-/** A pod whose time to end has been over for so long: its node does not do what it is told. */
+/** Delay before a pod counts as stuck, from the end of its termination period: its node does not execute the deletion. */
 const unendedMs = 30_000;
 
 /** The earliest of some times from now, as far as they are still to come. */
@@ -94,7 +94,7 @@ const requeueAtNext = (...inMs: readonly number[]): { readonly requeueAfterMs?: 
   return toCome.length === 0 ? {} : { requeueAfterMs: Math.min(...toCome) };
 };
 
-/** Whether the agent that is lost with its pod was in it until now: one whose container had crashed before was lost by that. */
+/** Whether the agent was in its pod until now. An agent whose container had crashed before was lost by that crash. */
 function isAgentIn(pod: CachedPod, { status }: Sandbox): boolean {
   const ready = findCondition(status?.conditions, SandboxCondition.ready);
   const container = agentStatusOf(pod)?.containerID ?? status?.lastContainerID;
@@ -104,9 +104,9 @@ function isAgentIn(pod: CachedPod, { status }: Sandbox): boolean {
 const disruption = (isDisruption: boolean, pod: CachedPod, sandbox: Sandbox): { readonly isDisrupted?: boolean } =>
   isDisruption && isAgentIn(pod, sandbox) ? { isDisrupted: true } : {};
 
-/** A pod that goes, while the sandbox is meant to run. Until it has gone there can be no other one. */
+/** The step for a pod that is being deleted while the sandbox is meant to run. Until the pod is gone there can be no other one. */
 function decideEnding({ sandbox, now }: ObservedSandbox, pod: CachedPod, deletionTimestamp: string): WaitStep {
-  const { phase, reason: told } = viewOfSandbox(sandbox);
+  const { phase, reason: shown } = viewOfSandbox(sandbox);
   const unendedInMs = Date.parse(deletionTimestamp) + unendedMs - now;
   if (unendedInMs <= 0) {
     const { code, message } = nodeLost(
@@ -115,8 +115,8 @@ function decideEnding({ sandbox, now }: ObservedSandbox, pod: CachedPod, deletio
     return { kind: 'wait', reason: code, message };
   }
   const loss = podLoss(pod);
-  // Deleted for a reason that is not known: by ourselves, for a pause that is over, unless it was in use until now.
-  const unexpected = isOwnedBy(pod, sandbox) && (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(told));
+  // A deletion without a known reason is the operator's own, for a pause that is over, unless the pod was in use until now.
+  const unexpected = isOwnedBy(pod, sandbox) && (loss.code !== SandboxReason.podLost || phase === 'RUNNING' || isLossCode(shown));
   const { code, message } = unexpected ? loss : { code: SandboxReason.waitingForPod, message: 'Waiting for the old pod to end.' };
   return {
     kind: 'wait',
@@ -127,11 +127,11 @@ function decideEnding({ sandbox, now }: ObservedSandbox, pod: CachedPod, deletio
   };
 }
 
-/** What keeps a sandbox from running, as far as it shows in what there is: the most telling first. */
+/** The failure that keeps a sandbox from running, as far as the observed objects show it. The most specific failure wins. */
 function failureOf({ sandbox, claim, pod, now }: ObservedSandbox): Failure | undefined {
   if (pod === undefined) {
     if (claim !== undefined && ownershipOf(claim, sandbox) === 'foreign') return volumeNameTaken(claim.metadata.name);
-    // What the API server has refused stands nowhere else.
+    // Only the status of the sandbox holds an error of a creation.
     const { phase, reason, message } = viewOfSandbox(sandbox);
     return phase === 'STARTING' && isCreateErrorCode(reason) ? { code: reason, message, policy: policyOfCreateError(reason) } : undefined;
   }
@@ -147,7 +147,7 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
   const deadlineMs = template === undefined ? defaultStartDeadlineMs : durationMs(template.spec.startDeadline);
   const overdue = startingForMs >= deadlineMs;
   const lives = hasRun(sandbox);
-  // The time of a sandbox that has run counts from when its present reason was first shown, not from what kept it before.
+  // The time of a sandbox that has run counts from when its present reason was first shown; earlier reasons do not count.
   const isFinalNow = ({ code, policy }: { readonly code: string; readonly policy: FailurePolicy }): boolean =>
     isFinal(policy, { hasRun: lives, overdue: overdue && (!lives || viewOfSandbox(sandbox).reason === code) });
   if (pod?.metadata.deletionTimestamp !== undefined) {
@@ -218,18 +218,18 @@ function decideRunning(observed: ObservedSandbox): SandboxStep {
     };
   }
   const { status } = sandbox;
-  // One that was resumed while its runs were being cut, or still were to be, is connected anew.
+  // A sandbox that was resumed before or during the interruption of its runs is connected anew.
   const known = status?.containerID === agent.containerID && status.podIP === podIP && !hasStopToFinish(sandbox);
   return { kind: known ? 'running' : 'connect-agent', podIP, containerID: agent.containerID };
 }
 
-/** Of a pod that no status says anything bad about. */
+/** The end of a message on a pod whose containers report no failure. */
 function unreadyBecause(pod: CachedPod | undefined): string {
   if (pod?.status?.conditions?.some(({ type, status }) => type === 'PodReadyToStartContainers' && status === 'False') !== true) return '';
   return ': its node could not set up its volumes or its network';
 }
 
-/** A sandbox without a pod that is to have none for now. */
+/** The step for a sandbox that has no pod and is to have none for now. */
 function decideStopped({ sandbox, claim }: ObservedSandbox): SandboxStep {
   // As long as its slot is not given back, a pod may exist that no cache shows.
   if (sandbox.status?.replicas === 1 || !isTrue(sandbox.status?.conditions, SandboxCondition.failed)) return { kind: 'stopped' };
@@ -238,7 +238,7 @@ function decideStopped({ sandbox, claim }: ObservedSandbox): SandboxStep {
   return isUnused && !hasRun(sandbox) ? { kind: 'delete-claim', claim } : { kind: 'stopped' };
 }
 
-/** What to do next for a sandbox. Pure: the same observation, the same step. */
+/** Decides the next step for a sandbox. Pure: the same observation gives the same step. */
 export function decideSandbox(observed: ObservedSandbox): SandboxStep {
   const { sandbox, pod } = observed;
   if (shouldRun(sandbox)) return decideRunning(observed);

@@ -22,11 +22,11 @@ export function podEvent(sandbox: Sandbox, claim: CachedClaim | undefined): Even
   return {
     type: 'Normal',
     reason: 'VolumeReused',
-    message: `It goes on with the volume claim ${claim.metadata.name}, which was retained for its owner.`,
+    message: `It continues with the volume claim ${claim.metadata.name}, which was retained for its owner.`,
   };
 }
 
-/** The Event of a change of a sandbox's status; undefined for the steps of a start. `serverMessage` is the API server's text of an error. */
+/** The Event of a change of a sandbox's status; undefined for the steps of a start. `serverMessage` is the error text of the API server. */
 export function statusEvent(before: Sandbox, after: Sandbox, serverMessage: string | undefined): EventDetails | undefined {
   const { phase, reason, message } = after.status ?? {};
   if (phase === undefined || (phase === before.status?.phase && reason === before.status.reason)) return undefined;

@@ -1,8 +1,8 @@
 import type { SandboxView } from '../../resources/sandbox.ts';
 
-/** Stable codes of what keeps a sandbox from running, beside those of its start; docs/reasons.md explains each. */
+/** Stable codes of the failures that keep a sandbox from running, beside those of its start; docs/reasons.md explains each. */
 export const FailureCode = {
-  // What a kubelet or the scheduler says of the pod.
+  // Failures of the pod, which a kubelet or the scheduler reports.
   imagePullFailed: 'ImagePullFailed',
   containerConfigError: 'ContainerConfigError',
   containerStartFailed: 'ContainerStartFailed',
@@ -11,11 +11,11 @@ export const FailureCode = {
   unschedulable: 'Unschedulable',
   podEvicted: 'PodEvicted',
   nodeLost: 'NodeLost',
-  // Of its volume.
+  // Failures of the volume.
   volumeNotBound: 'VolumeNotBound',
   volumeLost: 'VolumeLost',
   volumeNameTaken: 'VolumeNameTaken',
-  // What the API server answers when the pod or the volume is to be created.
+  // Answers of the API server to the creation of the pod or the volume.
   resourceQuotaExceeded: 'ResourceQuotaExceeded',
   resourcesNotSpecified: 'ResourcesNotSpecified',
   limitRangeViolated: 'LimitRangeViolated',
@@ -30,7 +30,7 @@ export const FailureCode = {
 } as const;
 export type FailureCode = (typeof FailureCode)[keyof typeof FailureCode];
 
-/** The time at which a failure moves a sandbox from STARTING to ERROR. Until then the status shows the failure, and creations are retried. */
+/** The time at which a failure moves a sandbox from STARTING to ERROR. Before, the status shows the failure, and creations are retried. */
 const Ending = { atOnce: 'at-once', atDeadline: 'at-deadline', never: 'never' } as const;
 type Ending = (typeof Ending)[keyof typeof Ending];
 

@@ -9,9 +9,10 @@ export interface WaitingFor {
   readonly isDisrupted?: boolean;
 }
 
+/** Delay before the next attempt to create the object. */
 const askAgainMs = 1_000;
 
-/** Something of that name is there already: our own, written a moment ago, or an old one on its way out; or one that no cache of ours shows. */
+/** The wait for an object whose name is in use: by the sandbox's own new object, by an old one that ends, or by one that no cache shows. */
 export function nameInUse(what: CreatedKind, name: string, startingForMs: number): WaitingFor {
   if (what === 'pod') return { reason: SandboxReason.waitingForPod, message: 'Waiting for its pod.', requeueAfterMs: askAgainMs };
   if (startingForMs < bindingMs)

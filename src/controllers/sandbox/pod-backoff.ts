@@ -6,19 +6,19 @@ interface Ended {
   readonly podUid: string;
   /** Pods in a row that ended soon after they were made. */
   readonly failures: number;
-  /** When the next pod may be made, by the monotonic clock. */
+  /** Time by the monotonic clock from which the next pod may be made. */
   readonly readyAt: number;
 }
 
-/** A pod that has lived for so long forgets those before it, as a kubelet forgets crashes. */
+/** Minimum life of a pod after which the pods before it are forgotten, as a kubelet forgets crashes. */
 export const healthyMs = 10 * 60_000;
 const backoff = { baseMs: 5_000, capMs: 5 * 60_000 };
 const maxRemembered = 20_000;
 
 /**
- * When a sandbox may have another pod after one that has ended. A node under pressure or in its shutdown refuses pods at once, and a
- * client that answers ERROR with a resume asks for a crash loop again and again: each costs the cluster a pod, so the delay doubles.
- * Known to this process alone: the next leader begins with the first delay.
+ * PodBackoff delays the next pod of a sandbox after one that has ended. A node under pressure or in its shutdown refuses pods at once, and
+ * a client that answers ERROR with a resume asks for a crash loop again and again: each costs the cluster a pod, so the delay doubles. The
+ * record is that of this process alone: the next leader begins with the first delay.
  */
 export class PodBackoff {
   readonly #clock: Clock;
@@ -28,7 +28,7 @@ export class PodBackoff {
     this.#clock = clock;
   }
 
-  /** A pod has ended after `livedMs`. Counted once for each pod. */
+  /** Records that a pod has ended after `livedMs`. Each pod counts once. */
   ended(sandboxUid: string, podUid: string, livedMs: number): void {
     const known = this.#ended.get(sandboxUid);
     if (known?.podUid === podUid) return;
@@ -39,7 +39,7 @@ export class PodBackoff {
     this.#ended.set(sandboxUid, { podUid, failures, readyAt: now + delayMs });
   }
 
-  /** Whole milliseconds until the sandbox may have another pod; 0: now. */
+  /** Whole milliseconds until the sandbox may have another pod; 0 when it may have one now. */
   waitMs(sandboxUid: string): number {
     return Math.ceil(Math.max(0, (this.#ended.get(sandboxUid)?.readyAt ?? 0) - this.#clock.monotonic()));
   }

@@ -11,26 +11,26 @@ export const outcomeUnknown = (error: unknown): boolean => {
 
 interface Creation {
   underWay: number;
-  /** By the monotonic clock. */
+  /** Time by the monotonic clock until which a failed creation may still be executed. */
   until: number;
 }
 
 /**
- * Which sandboxes may still get a pod out of a creation that was sent. As long as that is so, that no pod can be found says
- * nothing. Of this process alone: whoever leads next has waited until nothing of it can be executed any more.
+ * PodCreations knows which sandboxes may still get a pod out of a creation that was sent. As long as one may, a read without a pod proves
+ * nothing. The record is that of this process alone: the next leader has waited until no write of this process can be executed any more.
  */
 export class PodCreations {
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #creations = new Map<string, Creation>();
 
-  /** `settleMs`: within so long after it was sent, a write has been executed or never will be. */
+  /** `settleMs`: maximum time between the sending of a write and its execution. */
   constructor(clock: Clock, settleMs = 10_000) {
     this.#clock = clock;
     this.#settleMs = settleMs;
   }
 
-  /** Runs what may create a pod for the sandbox of this uid. Has to begin before the last look at whether the pod may be. */
+  /** Runs `work`, which may create a pod for a sandbox. The call begins before the last read that decides whether the pod may exist. */
   async during<T>(sandboxUid: string, work: () => Promise<T>): Promise<T> {
     const creation = this.#creations.get(sandboxUid) ?? { underWay: 0, until: Number.NEGATIVE_INFINITY };
     this.#creations.set(sandboxUid, creation);
@@ -43,13 +43,13 @@ export class PodCreations {
     }
   }
 
-  /** A creation has failed, within `during`. */
+  /** Records that a creation has failed, within `during`. */
   failed(sandboxUid: string, error: unknown): void {
     const creation = this.#creations.get(sandboxUid);
     if (creation !== undefined && outcomeUnknown(error)) creation.until = this.#clock.monotonic() + this.#settleMs;
   }
 
-  /** Milliseconds until none can be executed any more; 0 when that is so already. Of one that is under way: when to ask again. */
+  /** Milliseconds until no creation can be executed any more; 0 when none can. While one is under way, the delay before the next call. */
   unsettledMs(sandboxUid: string): number {
     const creation = this.#creations.get(sandboxUid);
     if (creation === undefined) return 0;
@@ -60,4 +60,5 @@ export class PodCreations {
   }
 }
 
+/** Delay before the next question while a creation is under way. */
 const askAgainMs = 200;

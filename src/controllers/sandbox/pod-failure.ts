@@ -5,12 +5,12 @@ import { FailurePolicy, FailureCode, type Failure } from './failure.ts';
 
 type ContainerStatus = Wire<V1ContainerStatus>;
 
-/** So many runs that ended, and a crash is a loop. */
+/** Minimum number of restarts that makes a crash a loop. */
 const crashLoopRestarts = 3;
-/** After a run of this length a kubelet forgets the crashes before it (kuberuntime: twice the longest back-off), and so do we. */
+/** Minimum length of a run after which a kubelet (kuberuntime: twice the longest back-off) and the operator forget earlier crashes. */
 const healthyRunMs = 10 * 60_000;
 
-/** Of what a runtime or a registry says when a pull fails, what may pass by itself. Texts of containerd, CRI-O and docker. */
+/** Texts of containerd, CRI-O, docker and registries for failures of a pull that may pass by themselves. */
 const passingPullFailure =
   /toomanyrequests|too many requests|429|5\d\d (internal|bad gateway|service unavailable|gateway)|i\/o timeout|timed? ?out|deadline exceeded|connection re(fused|set)|no such host|temporary failure|server misbehaving|unexpected eof|network is unreachable|no route to host|no space left|qps exceeded/i;
 
@@ -20,10 +20,10 @@ const imagePull = (image: string, policy: FailurePolicy): Failure => ({
   policy,
 });
 
-/** A kubelet has one reason for all of these, and its words tell them apart. */
+/** The failure of a container's configuration. A kubelet has one reason for all of them, and only its text distinguishes them. */
 function configFailure(name: string, text: string): Failure {
   const code = FailureCode.containerConfigError;
-  // The kubelet's own cache was behind: it asks again.
+  // The kubelet's own cache was behind, and the kubelet retries.
   if (/failed to sync \w+ cache/.test(text))
     return { code, message: `The node could not read what the container ${name} needs yet.`, policy: FailurePolicy.transient };
   if (text.includes('runAsNonRoot'))
@@ -78,7 +78,7 @@ function crashFailure({ name, restartCount, state, lastState }: ContainerStatus,
   switch (ended.reason) {
     case 'OOMKilled':
       return { code: FailureCode.outOfMemory, message: `The container ${name} ran out of memory ${restartCount} times.`, policy };
-    // The runtime could not even begin: no such command, no such user, a mount that fails.
+    // The runtime could not begin: no such command, no such user, or a mount that fails.
     case 'StartError':
     case 'ContainerCannotRun':
       return {
@@ -98,7 +98,7 @@ function schedulingFailure({ status, metadata }: CachedPod): Failure | undefined
   if (scheduled?.status !== 'False' || metadata.deletionTimestamp !== undefined) return undefined;
   const text = scheduled.message ?? '';
   const policy = FailurePolicy.transient;
-  // The scheduler has one reason for all of these, and only its words tell them apart.
+  // The scheduler has one reason for all of these, and only its text distinguishes them.
   if (/PersistentVolumeClaim|find available persistent volumes|binding volumes|non-existent pv/i.test(text))
     return { code: FailureCode.volumeNotBound, message: 'Its volume is not bound yet.', policy };
   if (scheduled.reason === 'SchedulingGated')
@@ -110,8 +110,8 @@ function schedulingFailure({ status, metadata }: CachedPod): Failure | undefined
 }
 
 /**
- * The node controller takes the pods of a node that does not answer for unready, and changes nothing else of them; a kubelet
- * would say which containers are not, or which gate.
+ * Whether the node of a pod is lost. The node controller makes the pods of a node that does not answer unready, and changes nothing else of
+ * them; a kubelet would state which containers are unready, or which gate.
  */
 export function isOnLostNode({ spec, status }: CachedPod): boolean {
   const statusOf = (name: string) => status?.conditions?.find(({ type }) => type === name)?.status;
@@ -120,12 +120,12 @@ export function isOnLostNode({ spec, status }: CachedPod): boolean {
 
 export const nodeLost = (message: string): Failure => ({ code: FailureCode.nodeLost, message, policy: FailurePolicy.transient });
 
-/** Why a pod does not come up, or undefined when nothing speaks against waiting. */
+/** The failure of a pod that does not start, or undefined when waiting may help. */
 export function podFailure(pod: CachedPod): Failure | undefined {
-  // It has ended, and says itself why: how its containers fared before does not matter.
+  // An ended pod states the reason itself, and the earlier states of its containers do not matter.
   if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return undefined;
-  if (isOnLostNode(pod)) return nodeLost('Its node does not answer; it goes on when the node is back, or is replaced.');
-  // Init containers are to end; but for those that are restarted always, which run beside the others.
+  if (isOnLostNode(pod)) return nodeLost('Its node does not answer; it continues when the node is back, or is replaced.');
+  // Init containers are to end, except those that are restarted always, which run beside the others.
   const sidecars = new Set(
     (pod.spec?.initContainers ?? []).flatMap(({ name, restartPolicy }) => (restartPolicy === 'Always' ? [name] : [])),
   );
@@ -137,7 +137,7 @@ export function podFailure(pod: CachedPod): Failure | undefined {
   return failures.find(({ policy }) => policy !== FailurePolicy.transient) ?? failures[0] ?? schedulingFailure(pod);
 }
 
-/** What the container that crashes has printed last, as far as its kubelet keeps it (`terminationMessagePolicy`); undefined for nothing. */
+/** The last output of a container that crashes, as far as its kubelet keeps it (`terminationMessagePolicy`); undefined for none. */
 export function lastOutputOf({ status }: CachedPod): string | undefined {
   const crashed = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap(
     ({ restartCount, state, lastState }) => (restartCount === 0 ? [] : (state?.terminated ?? lastState?.terminated ?? [])),

@@ -2,12 +2,12 @@ import { SandboxReason } from '../../resources/sandbox.ts';
 import type { CachedPod } from '../../resources/cached-pod.ts';
 import { FailureCode } from './failure.ts';
 
-/** Why a pod went, or goes, that was still wanted. */
+/** The reason why a pod that was still wanted has ended or is being deleted. */
 export interface PodLoss {
   readonly code: typeof FailureCode.podEvicted | typeof FailureCode.nodeLost | typeof SandboxReason.podLost;
-  /** Safe to show to the sandbox's owner. */
+  /** Text that the owner of the sandbox may see. */
   readonly message: string;
-  /** The cluster, or a person, took the pod away. Else what ran in it may have ended it: its own crashes, memory or scratch space. */
+  /** Whether the cluster or a person took the pod away. Otherwise its own processes may have: by crashes, memory or scratch space. */
   readonly isDisruption: boolean;
 }
 
@@ -16,12 +16,12 @@ const evicted = (why: string): PodLoss => ({
   message: `Its pod was evicted${why}.`,
   isDisruption: true,
 });
-/** By a kubelet under pressure: whoever uses most goes first, and a run that takes everything is evicted again and again. */
+/** Eviction by a kubelet under pressure: the pod that uses most is the first, and a run that takes everything is evicted each time. */
 const evictedForUse = (why: string): PodLoss => ({ ...evicted(why), isDisruption: false });
 const lostNode = (message: string): PodLoss => ({ code: FailureCode.nodeLost, message, isDisruption: true });
 const shutDown = lostNode('Its node was shut down.');
 
-/** Of the condition DisruptionTarget, by its reason; an eviction says who asked for it in its message alone. */
+/** The loss that the reason of the condition DisruptionTarget states. Only the message of an eviction names its requester. */
 function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   const disrupted = status?.conditions?.find(({ type, status: holds }) => type === 'DisruptionTarget' && holds === 'True');
   switch (disrupted?.reason) {
@@ -41,7 +41,7 @@ function disruptionOf({ status }: CachedPod): PodLoss | undefined {
   }
 }
 
-/** Of a pod's own status, in a kubelet's words. */
+/** The loss that a pod's own status states, in the terms of a kubelet. */
 function endOf({ status }: CachedPod): PodLoss | undefined {
   const { reason, message = '' } = status ?? {};
   switch (reason) {
@@ -61,7 +61,7 @@ function endOf({ status }: CachedPod): PodLoss | undefined {
   }
 }
 
-/** What is known of the reason when a pod has ended, or is being deleted by somebody else. Reasons of a kubelet are words, not sentences. */
+/** The known loss of a pod that has ended, or that another process or a person deletes. Only a reason of one word is repeated. */
 export function podLoss(pod: CachedPod): PodLoss {
   const known = disruptionOf(pod) ?? endOf(pod);
   if (known !== undefined) return known;

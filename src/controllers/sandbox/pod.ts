@@ -11,16 +11,16 @@ type Container = Wire<V1Container>;
 
 /** The volume that outlives the pod; every template may use it under this name. */
 export const workspaceVolume = 'workspace';
-/** Where the agent keeps its own state on that volume, below the working directory. */
+/** Folder of the agent's own state on that volume, below the working directory. */
 export const agentStateFolder = '.agent';
 
 /** Name of the port that every pod declares for its agent. */
 const agentPortName = 'agent';
 
-/** A sandbox has one pod and one claim, both under its own name: two pods on one volume can't be. */
+/** A sandbox has one pod and one claim, both under its own name, so that no two pods use one volume. */
 export const podNameOf = (sandbox: Sandbox): string => sandbox.metadata.name;
 
-/** What stands in `base` under the same key gives way. */
+/** Merges two lists. An entry of `wins` replaces the entry of `base` with the same key. */
 const mergeBy = <T>(key: (entry: T) => string, base: readonly T[], wins: readonly T[]): T[] => {
   const taken = new Set(wins.map(key));
   return [...base.filter((entry) => !taken.has(key(entry))), ...wins];
@@ -38,7 +38,7 @@ function agentContainer(container: Container, sandbox: Sandbox, template: Sandbo
   return {
     ...container,
     workingDir: container.workingDir ?? workingDir,
-    // Of an agent that crashes, the kubelet keeps what it printed last: its pod goes when its start has failed.
+    // The kubelet keeps the last output of an agent that crashes, because the pod is deleted when its start has failed.
     terminationMessagePolicy: container.terminationMessagePolicy ?? 'FallbackToLogsOnError',
     env: mergeBy(({ name }) => name, container.env ?? [], needs.env),
     ports: mergeBy(({ containerPort }) => String(containerPort), container.ports ?? [], [{ name: agentPortName, containerPort: port }]),
@@ -49,7 +49,7 @@ function agentContainer(container: Container, sandbox: Sandbox, template: Sandbo
   };
 }
 
-/** What the Pod Security Standard `restricted` wants of every container, where the template does not say otherwise. */
+/** The settings that the Pod Security Standard `restricted` demands of a container, where the template states no others. */
 const hardened = (container: Container): Container => ({
   ...container,
   securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] }, ...container.securityContext },

@@ -47,26 +47,26 @@ export interface SandboxReconcilerOptions {
   readonly keys: SandboxKeys;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly podCreations: PodCreations;
-  /** Of agents that are asked for other reasons. */
+  /** Agents that do not answer the calls of other controllers. */
   readonly unresponsiveAgents?: UnresponsiveAgents;
   readonly clock: Clock;
   /** Uniform in 0..1. */
   readonly random: () => number;
   readonly logger: Logger;
-  /** Where agents send webhooks to; absent: nowhere. */
+  /** Destination of the webhooks of agents; absent when agents send none. */
   readonly agentSide?: AgentSide | undefined;
   /** How long a pause waits for the agent to stop its runs, in milliseconds. Default 15,000. */
   readonly pauseBoundMs?: number;
 }
 
-/** How long a start that has just begun asks its agent at short intervals. */
+/** Maximum time in which a start that has just begun polls its agent at short intervals. */
 const eagerMs = 10_000;
 const eagerIntervalMs = 100;
 const patientIntervalMs = 1_000;
 
 const startKeyOf = ({ metadata }: Sandbox): string => `start/${metadata.uid}`;
 
-/** Brings a sandbox's pod, volume and agent to what its spec and its admission say, one step after the other. */
+/** SandboxReconciler brings a sandbox's pod, volume and agent to the state of its spec and admission, one step after the other. */
 export class SandboxReconciler {
   readonly #options: SandboxReconcilerOptions;
   readonly #creations: Creations;
@@ -89,7 +89,7 @@ export class SandboxReconciler {
   async reconcile({ namespace, name }: Request, signal: AbortSignal): Promise<Result> {
     const { stores, clock } = this.#options;
     const cached = this.#newest.get(namespace, name);
-    // Its pod and claim are owned by it: the garbage collector takes them.
+    // The sandbox owns its pod and its claim, and the garbage collector deletes them.
     if (cached === undefined || cached.metadata.deletionTimestamp !== undefined) return undefined;
     const scope: Scope = {
       sandbox: cached,
@@ -98,7 +98,7 @@ export class SandboxReconciler {
       claim: stores.claims.get(namespace, name),
       pod: stores.pods.get(namespace, name),
     };
-    // From before the reservation to after the creation: in between the sandbox may be deleted, and its slot is not free then.
+    // `during` begins before the reservation and ends after the creation: if the sandbox is deleted in between, its slot is not free.
     try {
       const { progress, requeueAfterMs, serverMessage } = shouldRun(cached)
         ? await this.#options.podCreations.during(cached.metadata.uid, () => this.#run(scope, signal))
@@ -117,7 +117,7 @@ export class SandboxReconciler {
     }
   }
 
-  /** A write of the sandbox has met another version than the one that was decided on. */
+  /** Reads a sandbox again, after a write has met another version than the one that was decided on. */
   async refresh({ namespace, name }: Request, signal: AbortSignal): Promise<void> {
     const stored = await this.#options.client.get(sandboxes, namespace, name, { signal });
     if (sandboxes.accepts?.(stored) !== false) this.#newest.observe(stored);
@@ -147,7 +147,7 @@ export class SandboxReconciler {
     }
   }
 
-  /** Steps until one has to wait for the world. Every step that creates leads to another, so the loop ends. */
+  /** Takes steps until one has to wait. Every step that creates an object leads to another step, so the loop ends. */
   async #advance(scope: Scope, signal: AbortSignal): Promise<Outcome> {
     for (;;) {
       const step = decideSandbox(this.#observe(scope));
@@ -230,7 +230,7 @@ export class SandboxReconciler {
     const { pod, sandbox } = scope;
     if (pod !== undefined && (await storedObject(this.#options.client, pods, pod, signal)) === undefined) return outdated;
     this.#podBackoff.ended(sandbox.metadata.uid, pod?.metadata.uid ?? sandbox.metadata.resourceVersion, 0);
-    // Of an agent that has run, output may hold what its model's provider was told: only the first start shows it.
+    // The output of an agent that has run may hold data that was sent to its model's provider, so only the first start shows it.
     const output = failure.code === FailureCode.crashLoop && !hasRun(sandbox) && pod !== undefined ? lastOutputOf(pod) : undefined;
     if (output === undefined) return failed(scope, failure);
     return failed(scope, { ...failure, message: `${failure.message} It printed: ${this.#shown(output, sandbox)}` });
@@ -251,7 +251,7 @@ export class SandboxReconciler {
     const endpoint = agentEndpointOf({ ...sandbox, status: { ...sandbox.status, podIP, agentPort: observed.agentPort } }, keys);
     const { startingSinceTime } = sandbox.status ?? {};
     const startingFor = startingSinceTime === undefined ? 0 : this.#elapsed.paceMs(startKeyOf(sandbox), startingSinceTime);
-    // It has answered before, in this very container: the kubelet decides how long that may last, and no deadline of a start.
+    // The agent has answered before in this very container: the kubelet, and no deadline of a start, ends its silence.
     const isSilent = sandbox.status?.lastContainerID === containerID;
     const soonMs = !isSilent && startingFor < eagerMs ? eagerIntervalMs : patientIntervalMs;
     let laterMs: number | undefined;
@@ -267,7 +267,7 @@ export class SandboxReconciler {
       if (!(error instanceof AgentError)) throw error;
       logger.debug('agent is not ready', { sandbox: sandbox.metadata.name, code: error.code });
     }
-    // Who does not answer cannot be stopped. That it is to be is kept until it answers, or its container ends.
+    // A silent agent can't be stopped. The status keeps the pending stop until the agent answers, or its container ends.
     const wanted = !isSilent || !hasStopToFinish(sandbox);
     return {
       progress: { ...observed, ready: false, ...(isSilent ? unready.silent : unready.unanswered), wanted },

@@ -7,30 +7,30 @@ import type { WaitingFor } from './name-in-use.ts';
 import { agentPortOfPod } from './pod.ts';
 import type { SandboxProgress } from './status.ts';
 
-/** What a reconcile of one sandbox has found and done so far. */
+/** The objects that a reconcile of one sandbox has found and made so far. */
 export interface Scope {
   sandbox: Sandbox;
-  /** That it may have a pod has been stored, or seen to be stored, in this reconcile. */
+  /** Whether this reconcile has stored the reservation of the slot, or has read that it is stored. */
   reserved: boolean;
   readonly template: SandboxTemplate | undefined;
   claim: CachedClaim | undefined;
   pod: CachedPod | undefined;
-  /** The cache does not have the pod, so maybe no watch will tell when it goes. */
+  /** Whether the cache lacks the pod, so that no watch may report its end. */
   uncached?: boolean;
 }
 
 export interface Outcome {
-  /** Absent: what the cache shows is not true any more, so nothing is said of it. */
+  /** Absent when the cache is outdated, so that the status stays. */
   readonly progress?: SandboxProgress;
-  /** The API server's own words on why something could not be created: for Events and logs alone. */
+  /** The API server's text on a refused creation, for Events and logs alone. */
   readonly serverMessage?: string;
   readonly requeueAfterMs?: number | undefined;
 }
 
-/** The watch will say so; this is for the case that it has fallen silent. */
+/** The outcome for an outdated cache. A watch brings the newer version; the delay is for a watch that has fallen silent. */
 export const outdated: Outcome = { requeueAfterMs: 5_000 };
 
-/** What is seen of a sandbox's pod. The port is the one that the pod was made with, whatever the template says now. */
+/** The observed state of a sandbox's pod. The port is the one that the pod was made with, whatever the template says now. */
 export function observedOf({ pod, template, sandbox }: Scope): Pick<SandboxProgress, 'pod' | 'agentPort'> {
   const made = pod === undefined ? undefined : agentPortOfPod(pod);
   return {
@@ -44,7 +44,7 @@ export function waiting(scope: Scope, { reason, message, requeueAfterMs, isDisru
   return { progress, requeueAfterMs };
 }
 
-/** Its pod goes with the next step: what has failed is not meant to run any more. */
+/** The outcome of a failure. The next step deletes the pod, because a failed sandbox is not meant to run any more. */
 export function failed(scope: Scope, { code, message }: { readonly code: string; readonly message: string }): Outcome {
   return {
     progress: { ...observedOf(scope), ready: false, reason: code, message, failed: { code, message }, wanted: false },

@@ -16,25 +16,25 @@ export interface SandboxProgress {
   readonly ready: boolean;
   readonly reason: string;
   readonly message: string;
-  /** Absent: no pod. */
+  /** The pod; absent when the sandbox has none. */
   readonly pod?: { readonly name: string; readonly uid: string; readonly ip: string | undefined } | undefined;
   readonly agentPort?: number | undefined;
   /** The run of the agent's container that has been given its keys. */
   readonly containerID?: string | undefined;
   readonly failed?: { readonly code: string; readonly message: string } | undefined;
-  /** A person has asked for it since it failed: the condition Failed goes. */
+  /** Whether a person has asked for the sandbox since it failed, so that the condition Failed is removed. */
   readonly recovered?: boolean;
-  /** Whether it is meant to run. */
+  /** Whether the sandbox is meant to run. */
   readonly wanted: boolean;
-  /** Absent: those that are stored. */
+  /** The ids of interrupted conversations; absent when the stored ones stay. */
   readonly interrupted?: readonly string[];
-  /** Its agent has just been lost with its pod, for reasons of the cluster. */
+  /** Whether the agent has just been lost with its pod, for reasons of the cluster. */
   readonly isDisrupted?: boolean;
-  /** It is sure that it has no pod and gets none: its slot is free from here on. */
+  /** Whether it is certain that the sandbox has no pod and gets none, so that its slot is free. */
   readonly released?: boolean;
 }
 
-/** The status that a sandbox should have now. What it does not mention (Admitted) stays. */
+/** The status that a sandbox should have now. Fields and conditions of other controllers (Admitted) stay. */
 export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: string): SandboxState {
   const old = sandbox.status ?? {};
   const { generation } = sandbox.metadata;
@@ -50,7 +50,7 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   ];
   // Requests to resume from before the failure do not take it back.
   const observedResumeRequest = failed === undefined ? old.observedResumeRequest : resumeRequestOf(sandbox);
-  // Whoever takes the pod away from now on: its runs end because it is not wanted any more.
+  // From now on the runs end because the sandbox is not wanted any more, whichever process takes the pod away.
   const stops = !wanted && old.pauseTime === undefined;
   // A sandbox whose agent has never had its keys has had no run, so a pause before that explains no loss that comes later.
   const lives = hasRun(sandbox);
@@ -58,11 +58,12 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
     stops && lives
       ? { reason: pausedUnseen(sandbox) ? SandboxReason.user : reason, agentEpoch: old.agentEpoch ?? 0 }
       : old.lastInterruption;
-  // Kept until the next stop of an agent that has run since: however late somebody looks, it is known which runs the last one cut.
-  const cutsAnew = stops && old.lastInterruption?.agentEpoch !== (old.agentEpoch ?? 0);
-  const interrupted = cutsAnew ? [] : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
+  // The ids stay until the next stop of an agent that has run since, so that the runs of the last interruption are known however late
+  // their conversations are reconciled.
+  const interruptsAnew = stops && old.lastInterruption?.agentEpoch !== (old.agentEpoch ?? 0);
+  const interrupted = interruptsAnew ? [] : (progress.interrupted ?? old.interruptedConversationIDs ?? []);
   const resumed = wanted && hasStopToFinish(sandbox);
-  // Its owner takes back a resume that waited for room. What is still being stopped has its bound from when that began.
+  // The owner takes back a resume that waited for room. A stop that is still under way has its bound from its own beginning.
   const pausedAgain = sandbox.spec.replicas === 0 && old.phase === 'STARTING' && old.replicas !== 1;
   // A pod that is lost and comes back does not make its sandbox younger; a pause does, also one that no controller has seen.
   const activeSince = resumed ? undefined : old.activeSinceTime;
@@ -73,14 +74,14 @@ export function sandboxStatus(sandbox: Sandbox, progress: SandboxProgress, now: 
   const another = lastContainerID !== old.lastContainerID;
   const agentEpoch = another || (connected && resumed) ? (old.agentEpoch ?? 0) + 1 : old.agentEpoch;
   const starting = wanted && !ready && failed === undefined;
-  // Of a sandbox that has run, only the present reason counts: what keeps it now has not lasted since another one began.
+  // The time of a sandbox that has run counts for its present reason alone, which may have begun after another one.
   const sameReason = !lives || findCondition(old.conditions, SandboxCondition.ready)?.reason === reason;
   const status: SandboxState = {
     observedGeneration: generation,
     ...(old.masterKeyId === undefined ? {} : { masterKeyId: old.masterKeyId }),
     ...(old.sessionKeysPerApiKey === undefined ? {} : { sessionKeysPerApiKey: old.sessionKeysPerApiKey }),
     ...(old.agentKind === undefined ? {} : { agentKind: old.agentKind }),
-    // Not from what is seen of the pod: a cache may be behind. It is 1 from the reservation on.
+    // The number is 1 from the reservation on. The observed pod does not decide, because a cache may be behind.
     replicas: progress.released === true ? 0 : (old.replicas ?? 0),
     selector: `conversation-operator.dev/sandbox=${sandbox.metadata.name}`,
     ...(pod === undefined ? {} : { podName: pod.name, podUID: pod.uid, ...(pod.ip === undefined ? {} : { podIP: pod.ip }) }),
@@ -110,7 +111,7 @@ export const unready = {
   unanswered: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to answer.' },
   stopping: { reason: SandboxReason.waitingForAgent, message: 'Waiting for its agent to stop what ran when it was paused.' },
   recovered: { reason: SandboxReason.waitingForAdmission, message: 'Resumed after a failure. Waiting to be admitted.' },
-  /** It has answered before, and what it does now is not known. */
+  /** The agent has answered before, and its present state is not known. */
   silent: {
     reason: SandboxReason.agentSilent,
     message: 'Its agent runs and does not answer. It is asked again until it does, or its container is replaced.',

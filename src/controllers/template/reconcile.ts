@@ -22,10 +22,10 @@ export interface TemplateReconcilerOptions {
 
 type Verdict = Pick<Condition, 'status' | 'reason' | 'message'>;
 
-/** What the cluster refuses today it may take tomorrow: asked again so often. */
+/** Delay before the next dry run of a refused template: the cluster may accept later what it refuses now. */
 const judgeAgainMs = 60_000;
 
-/** Refusals that say nothing of the template. */
+/** Codes of refusals that do not depend on the template. */
 const notItsFault: ReadonlySet<FailureCode> = new Set([
   FailureCode.resourceQuotaExceeded,
   FailureCode.admissionUnavailable,
@@ -33,10 +33,10 @@ const notItsFault: ReadonlySet<FailureCode> = new Set([
   FailureCode.namespaceTerminating,
 ]);
 
-/** Of a refused one; only its author changes one that is invalid. */
+/** Whether a refusal may end without an edit of the template. An invalid template needs an edit. */
 const mayChange = (reason: string): boolean => isCreateErrorCode(reason) && reason !== FailureCode.templateInvalid;
 
-/** A sandbox that will never exist, to make a pod of for the dry run. */
+/** A sandbox that is never stored: the dry run needs one to build a pod. */
 const specimen = (template: SandboxTemplate): Sandbox => ({
   apiVersion,
   kind: sandboxes.kind,
@@ -44,7 +44,7 @@ const specimen = (template: SandboxTemplate): Sandbox => ({
   spec: { owner: 'dry-run', templateName: template.metadata.name, replicas: 1 },
 });
 
-/** Tells the author of a template whether pods can be made of it, before somebody's start fails. */
+/** Reports in the condition Valid whether the cluster accepts pods of a template, before the start of a user's conversation fails. */
 export class TemplateReconciler {
   readonly #options: TemplateReconcilerOptions;
 
@@ -75,7 +75,7 @@ export class TemplateReconciler {
     }
     const { client } = this.#options;
     const sandbox = specimen(template);
-    // Without their owner, which would be looked up.
+    // The objects have no owner reference: an admission plugin would read the owner, and the specimen is not stored.
     const ownerless = <T extends { readonly metadata: Partial<ObjectMeta> }>({ metadata, ...rest }: T) => {
       const { ownerReferences: _, ...plain } = metadata;
       return { ...rest, metadata: plain };
@@ -99,7 +99,7 @@ export class TemplateReconciler {
     } catch (error) {
       const refusal = createErrorOf(error, what);
       if (refusal === undefined) throw error;
-      // For the platform's people, who may read what their API server says; REST never shows it.
+      // Administrators may read the text of their API server; the REST service never shows it.
       const message = `${refusal.message} The API server says: ${refusal.serverMessage}`.slice(0, 2048);
       return { status: notItsFault.has(refusal.code) ? 'Unknown' : 'False', reason: refusal.code, message };
     }

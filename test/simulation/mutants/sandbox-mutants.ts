@@ -37,7 +37,7 @@ export const sandboxMutants = {
   'a run is interrupted before that is written down': {
     file: 'src/controllers/sandbox/agent-stops.ts',
     from: 'if (interrupted.length > before.length) return',
-    to: 'if (interrupted.length > mostInterrupted) return',
+    to: 'if (interrupted.length > maxInterrupted) return',
     rule: 'a run is written down before it is interrupted',
     seed: 4,
   },

@@ -6,7 +6,7 @@ import { stepFolder } from './step-command.ts';
 export interface CloneScriptOptions {
   readonly repository: Repository;
   readonly hosts: GitHosts;
-  /** URL of the repository at the gateway, which adds the credential of the owner. The file `ticketFile` holds the ticket for the gateway. */
+  /** URL of the repository at the gateway, which adds the credential of the owner. The file `ticketFile` has the ticket for the gateway. */
   readonly gatewayUrl?: string | undefined;
   /** Maximum size of the clone. */
   readonly maxMebibytes: number;

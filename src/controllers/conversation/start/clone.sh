@@ -113,12 +113,13 @@ if [ "$code" -ne 0 ]; then
   fail "$clone_failed"
 fi
 if [ -n "$branch" ]; then
-  cut -f 2 .agent/refs | grep -Fqx -e "refs/heads/$branch" -e "refs/tags/$branch" || exit "$branch_not_found"
+  tr '\t' '\n' <.agent/refs | grep -Fqx -e "refs/heads/$branch" -e "refs/tags/$branch" || exit "$branch_not_found"
 fi
 
 # Git is watched by the size of its output: a repository can be far larger than its refs suggest, and so can its tree.
 fits() {
-  used=$(du -sk "$half" 2>/dev/null | cut -f 1)
+  used=$(du -sk "$half" 2>/dev/null) || :
+  used=${used%%[!0-9]*}
   [ "${used:-0}" -le "$max_kib" ]
 }
 watched() { # COMMAND...; sets `code`

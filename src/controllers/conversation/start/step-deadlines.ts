@@ -84,7 +84,7 @@ export class StepDeadlines {
     }
   }
 
-  /** Maximum wait for an answer. In a container whose agent has never answered, the template's deadline of a first start extends the wait. */
+  /** Maximum wait for an answer. The template's deadline of a first start extends it in a container whose agent has never answered. */
   #answerMs({ sandbox, stored }: DeadlineScope): number {
     const { reason } = viewOfSandbox(sandbox);
     const template = this.#options.stores.templates.get(stored.metadata.namespace, sandbox?.spec.templateName ?? '');
