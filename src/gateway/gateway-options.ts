@@ -9,7 +9,7 @@ import type { StreamLimits } from './http/open-streams.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import type { GitDirectory } from './git/directory.ts';
-import type { GitHosts } from './git/typed-names.ts';
+import type { GitHosts } from './git/static-directory.ts';
 import type { AgentReadLimits } from './limits/agent-reads.ts';
 import type { LoadOptions } from './limits/load-shedder.ts';
 import type { RateLimitOptions } from './limits/rate-limits.ts';

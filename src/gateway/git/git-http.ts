@@ -23,7 +23,7 @@ export interface GitAnswer {
   /** As much as was read. */
   readonly body: Buffer;
   /** There was more. */
-  readonly isCut: boolean;
+  readonly isTruncated: boolean;
   /** Where it came from, after redirects. */
   readonly url: URL;
 }
@@ -175,7 +175,7 @@ export class GitHttp {
       location: typeof location === 'string' ? location : undefined,
       url,
       body: content,
-      isCut: content.length >= limit,
+      isTruncated: content.length >= limit,
     };
   }
 }

@@ -1,5 +1,5 @@
 import { credentialIn, type GitCredential } from './credentials.ts';
-import type { GitHosts } from './typed-names.ts';
+import type { GitHosts } from './static-directory.ts';
 
 /** A git host that can be asked over HTTP. */
 export interface Host {

@@ -6,7 +6,7 @@ import type { GitCredential, GitCredentials } from './credentials.ts';
 import { ExpiringCache } from './expiring-cache.ts';
 import { GitHostError, GitHttp, type GitStream } from './git-http.ts';
 import { hostsOf, repositoryUrl, type Host } from './hosts.ts';
-import type { GitHosts } from './typed-names.ts';
+import type { GitHosts } from './static-directory.ts';
 
 export interface PrivateHostOptions {
   readonly hosts: GitHosts;

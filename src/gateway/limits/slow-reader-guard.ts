@@ -59,8 +59,8 @@ export class SlowReaderGuard {
       stream.once('close', taken).on('drain', taken);
     }
     this.#set(stream, owner, { bytes, close });
-    while (this.#bytesOf(owner) > this.#maxBytesPerOwner) this.#cutOldest(owner);
-    while (this.#bytes > this.#maxBytes) this.#cutOldest(this.#largest());
+    while (this.#bytesOf(owner) > this.#maxBytesPerOwner) this.#closeOldest(owner);
+    while (this.#bytes > this.#maxBytes) this.#closeOldest(this.#largest());
   }
 
   #bytesOf(owner: string): number {
@@ -73,7 +73,7 @@ export class SlowReaderGuard {
     return largest;
   }
 
-  #cutOldest(owner: string): void {
+  #closeOldest(owner: string): void {
     const [oldest] = this.#owners.get(owner)?.answers ?? [];
     if (oldest === undefined) return;
     const [stream, { close }] = oldest;

@@ -97,8 +97,8 @@ export class AgentAccess {
     this.addressing = new Addressing({ publicUrl, template, addresses: this.#origins });
     this.exposure = exposedBy({ agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox, 'AGENT_SERVER'), keys: this.#keys });
     const find = (name: string) => this.#sandbox(name);
-    this.upstreams = new Upstreams({ feed, keys: this.#keys, limits: this.limits, clock, lookUp: find });
-    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, lookUp: find });
+    this.upstreams = new Upstreams({ feed, keys: this.#keys, limits: this.limits, clock, find });
+    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, find });
   }
 
   /** The sandbox that a request is for; undefined where the request is for the service itself. */

@@ -24,7 +24,7 @@ export interface OpenSessionsOptions {
   readonly keys: Pick<SessionKeys, 'opening'>;
   readonly ring: Pick<KeyRing, 'onChange'>;
   readonly feed: Pick<ObjectFeed<Sandbox>, 'on'>;
-  readonly lookUp: (name: string) => Sandbox | undefined;
+  readonly find: (name: string) => Sandbox | undefined;
   readonly clock: Clock;
 }
 
@@ -43,7 +43,7 @@ export class OpenSessions {
   constructor(options: OpenSessionsOptions) {
     this.#options = options;
     options.ring.onChange((uid) => {
-      for (const session of [...(this.#byApiKey.get(uid) ?? [])]) this.#review(session, options.lookUp(session.sandbox));
+      for (const session of [...(this.#byApiKey.get(uid) ?? [])]) this.#review(session, options.find(session.sandbox));
     });
   }
 

@@ -38,7 +38,7 @@ const tooMany = (bound: Bound) =>
 
 export interface UpstreamsOptions {
   readonly feed: Pick<ObjectFeed<Sandbox>, 'on'>;
-  readonly lookUp: (name: string) => Sandbox | undefined;
+  readonly find: (name: string) => Sandbox | undefined;
   readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
   readonly limits: ProxyLimits;
   readonly clock: Clock;
@@ -167,7 +167,7 @@ export class Upstreams {
       this.#sweep = undefined;
       const now = this.#options.clock.monotonic();
       for (const [id, entry] of [...this.#entries]) {
-        this.#review(id, this.#options.lookUp(entry.name));
+        this.#review(id, this.#options.find(entry.name));
         for (const tunnel of entry.upstream.tunnels) tunnel.review(now);
         if (entry.upstream.active === 0) this.#retire(id, entry);
       }

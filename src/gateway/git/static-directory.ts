@@ -24,7 +24,7 @@ export function repositoryTyped(text: string, baseUrl: string): string | undefin
 const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined => (Object.hasOwn(hosts, provider) ? hosts[provider] : undefined);
 
 /** Asks no host: what is typed is taken to exist, and the start finds out. */
-export const typedNames = (hosts: GitHosts): GitDirectory => ({
+export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {
     const baseUrl = baseUrlOf(hosts, provider);

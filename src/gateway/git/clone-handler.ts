@@ -35,7 +35,7 @@ export interface CloneLimits {
   readonly maxBodyBytes: number;
 }
 
-export interface ClonePartOptions {
+export interface CloneHandlerOptions {
   readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
   readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket'>;
   /** With the index `sandboxName` of `gatewayIndexers`. */
@@ -73,13 +73,13 @@ const passedBack = ['content-encoding', 'content-type'] as const;
  * Private repositories for sandboxes, to read: what a host wants to see for it stays here. A ticket opens one repository to one sandbox,
  * and only while the operator prepares it there. 404 says that the sandbox does not need us for it.
  */
-export class ClonePart implements CallbackHandler {
+export class CloneHandler implements CallbackHandler {
   readonly name = 'git';
-  readonly #options: ClonePartOptions;
+  readonly #options: CloneHandlerOptions;
   readonly #limits: CloneLimits;
   readonly #shares: Shares;
 
-  constructor(options: ClonePartOptions) {
+  constructor(options: CloneHandlerOptions) {
     this.#options = options;
     this.#limits = { ...defaults, ...options.limits };
     const { max, maxPerOwner, maxPerSandbox, maxWaiting, maxWaitingPerOwner, maxWaitMs } = this.#limits;

@@ -9,10 +9,10 @@ import type { GitAccess, GitBranch, GitCheck, GitDirectory, GitRepository, GitSe
 import { ExpiringCache } from './expiring-cache.ts';
 import { GitHttp } from './git-http.ts';
 import { hostsOf, repositoryUrl, type Host } from './hosts.ts';
-import { ask, type Finding, type Listed } from './questions.ts';
-import { likelyBranch, repositoryTyped, typedNames, type GitHosts } from './typed-names.ts';
+import { lsRemote, type Finding, type Listed } from './ls-remote.ts';
+import { likelyBranch, repositoryTyped, staticDirectory, type GitHosts } from './static-directory.ts';
 
-export interface HostDirectoryOptions {
+export interface RepositoryAccessCheckerOptions {
   /** Provider → base URL, the default one first. */
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
@@ -69,7 +69,7 @@ const sayAgainMs = 3_600_000;
  * Asks the git hosts themselves, as git does before it clones: first without a credential, so that no secret is sent where none is
  * needed. Where a host can't be asked, what is typed is taken to exist, and the start finds out.
  */
-export class HostDirectory implements GitDirectory {
+export class RepositoryAccessChecker implements GitDirectory {
   readonly #hosts: ReadonlyMap<string, Host>;
   /** The provider where a start names none, as the start itself takes it. */
   readonly #default: string | undefined;
@@ -95,10 +95,10 @@ export class HostDirectory implements GitDirectory {
   readonly #refused: ExpiringCache<true>;
   #isClosed = false;
 
-  constructor({ hosts, credentials, timeoutMs, clock, logger, metrics }: HostDirectoryOptions) {
+  constructor({ hosts, credentials, timeoutMs, clock, logger, metrics }: RepositoryAccessCheckerOptions) {
     this.#hosts = hostsOf(hosts);
     [this.#default] = Object.keys(hosts);
-    this.#typed = typedNames(hosts);
+    this.#typed = staticDirectory(hosts);
     this.#credentials = credentials;
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
@@ -140,7 +140,7 @@ export class HostDirectory implements GitDirectory {
     if (access === 'denied') return [];
     const found = refs && matching(refs, search);
     // Of a list that goes on it is not known what is not there.
-    return found === undefined || (found.length === 0 && refs?.isCut === true) ? this.#typed.branches(search) : found;
+    return found === undefined || (found.length === 0 && refs?.isTruncated === true) ? this.#typed.branches(search) : found;
   }
 
   close(): Promise<void> {
@@ -239,7 +239,7 @@ export class HostDirectory implements GitDirectory {
   #askHost({ host, repository, credential, wantsRefs, named }: Inquiry): Promise<Finding> {
     const signal = AbortSignal.timeout(this.#timeoutMs);
     const question = { repository: repositoryUrl(host, repository), within: host.url, wantsRefs, named, signal };
-    return ask(this.#http, { ...question, authorization: credential?.authorization });
+    return lsRemote(this.#http, { ...question, authorization: credential?.authorization });
   }
 
   /** Says what changes for everybody, without a word of where the host is. */

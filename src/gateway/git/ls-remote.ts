@@ -13,7 +13,7 @@ import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
 /** References as far as they were read. */
 export interface Listed extends Refs {
   /** There are more. */
-  readonly isCut: boolean;
+  readonly isTruncated: boolean;
 }
 
 /** What a host has said of one repository to one credential. */
@@ -55,7 +55,7 @@ const infoRefs = '/info/refs';
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
 /** Asks a host as git does before it clones. Never rejects because of what the host does. */
-export async function ask(http: GitHttp, question: Question): Promise<Finding> {
+export async function lsRemote(http: GitHttp, question: Question): Promise<Finding> {
   const { repository, within, authorization, wantsRefs, named, signal } = question;
   const url = new URL(`${repository.pathname}${infoRefs}?service=git-upload-pack`, repository);
   let answer: GitAnswer;
@@ -90,7 +90,7 @@ export async function ask(http: GitHttp, question: Question): Promise<Finding> {
     case 'capabilities': {
       const refs = await refsOf(http, question, answer, advertisement);
       if (named === undefined) return { access: 'granted', status, refs };
-      return { access: 'granted', status, hasNamed: refs?.hasNamed === true || (refs?.isCut === false ? false : undefined) };
+      return { access: 'granted', status, hasNamed: refs?.hasNamed === true || (refs?.isTruncated === false ? false : undefined) };
     }
   }
 }
@@ -98,13 +98,13 @@ export async function ask(http: GitHttp, question: Question): Promise<Finding> {
 type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' }>;
 
 /** Undefined where they were not wanted, or are not told now. */
-async function refsOf(http: GitHttp, question: Question, { url, isCut }: GitAnswer, advertisement: Granted): Promise<Listed | undefined> {
+async function refsOf(http: GitHttp, question: Question, { url, isTruncated }: GitAnswer, advertisement: Granted): Promise<Listed | undefined> {
   const { wantsRefs, named } = question;
   if (!wantsRefs && named === undefined) return undefined;
-  if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined)) return { ...advertisement.refs, isCut };
+  if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined)) return { ...advertisement.refs, isTruncated };
   try {
     return advertisement.kind === 'refs'
-      ? { ...advertisement.refs, isCut, defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch }
+      ? { ...advertisement.refs, isTruncated, defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch }
       : await listed(http, question, url, advertisement.capabilities);
   } catch (error) {
     if (error instanceof GitHostError) return undefined;
@@ -137,7 +137,7 @@ async function listed(
   capabilities: Capabilities,
 ): Promise<Listed | undefined> {
   const ending = '/git-upload-pack';
-  const { status, body, isCut } = await http.send({
+  const { status, body, isTruncated } = await http.send({
     method: 'POST',
     url: besides(infoRefsUrl, ending),
     within,
@@ -153,5 +153,5 @@ async function listed(
     maxBodyBytes: maxBodyBytes.refs,
   });
   const refs = status === 200 ? readList(body, named) : undefined;
-  return refs && { ...refs, isCut };
+  return refs && { ...refs, isTruncated };
 }
