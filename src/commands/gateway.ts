@@ -64,7 +64,7 @@ export async function gateway(version: string): Promise<void> {
   if (config.AGENT_SIDE_PORT !== undefined) {
     const handlers = [
       clonePart(config, { credentials, keys, caches }, runtime, stack),
-      webhooks({ keys, tell: (hint, owner) => hints.tell(hint, owner), clock: runtime.clock, metrics: runtime.metrics }),
+      webhooks({ keys, notify: (hint, owner) => hints.notify(hint, owner), clock: runtime.clock, metrics: runtime.metrics }),
     ];
     const agentSide = createCallbackServer({
       ...{ handlers, sandboxes: caches.sandboxes, namespace, host: config.HOST, port: config.AGENT_SIDE_PORT, ...runtime },

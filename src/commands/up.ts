@@ -135,8 +135,8 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   const credentials = gitCredentials(config, runtime);
   const clones = clonePart(config, { credentials, keys, caches }, runtime, stack);
   // Both are one process, and the operator comes later: until then there is nothing to hint at.
-  let tell: (hint: AgentHint) => void = () => undefined;
-  const hooks = webhooks({ keys, tell: (hint) => tell(hint), clock: runtime.clock, metrics });
+  let notify: (hint: AgentHint) => void = () => undefined;
+  const hooks = webhooks({ keys, notify: (hint) => notify(hint), clock: runtime.clock, metrics });
   const handlers = [clones, hooks];
   const agentSide = createCallbackServer({ handlers, sandboxes: caches.sandboxes, namespace, host: loopback, port: 0, ...runtime });
   stack.defer(() => agentSide.close());
@@ -153,7 +153,7 @@ export async function up({ version, programFolder }: UpOptions): Promise<void> {
   });
   stack.defer(() => operator.stop());
   await operator.start();
-  tell = (hint) => operator.hint(hint);
+  notify = (hint) => operator.hint(hint);
 
   const gateway = createGateway({
     client,

@@ -86,7 +86,7 @@ export function createMetrics(registry: Registry = new Registry()) {
     }),
     webhooks: new Counter({
       name: name('webhooks_total'),
-      help: 'Webhooks of agents by result: told (passed on as a hint), passed (nothing in it), limited (too many), unauthorized.',
+      help: 'Webhooks of agents by result: delivered (passed on as a hint), passed (nothing in it), limited (too many), unauthorized.',
       labelNames: ['result'] as const,
       registers,
     }),

@@ -61,8 +61,8 @@ function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefi
 }
 
 /**
- * The part of the installation that sandboxes may reach: a listener of its own, so that a network policy can close the REST
- * service to them. Whoever connects may be anything that a sandbox runs.
+ * The callback server is the part of the installation that sandboxes may reach: a listener of its own, so that a network policy can
+ * close the REST service to them. A client may be any process that a sandbox runs, so no request is trusted.
  */
 export function createCallbackServer(options: CallbackServerOptions): CallbackServer {
   const { sandboxes, namespace, clock, metrics, maxConnections = 2000, graceMs = 5000 } = options;

@@ -17,6 +17,6 @@ export interface CallbackRequest {
 /** Something that sandboxes may ask of the gateway, below `/{name}/{sandbox}/`. */
 export interface CallbackHandler {
   readonly name: string;
-  /** Decides who may ask, and answers. What it throws before the headers becomes a problem. */
+  /** Authorizes the request, and answers it. An error that it throws before the headers becomes a problem response. */
   handle(call: CallbackRequest): Promise<void>;
 }

@@ -13,8 +13,8 @@ interface Entry {
 const maxNamed = 16;
 
 /**
- * Hints that wait for an operator, each once. Owners have a share each, and take scheduler: one whose sandboxes have a lot to say delays and
- * displaces no hint of others. What is displaced is lost, and found by polling.
+ * Hints that wait for an operator, each once. Each owner has a share, and owners take turns: an owner with many hints delays and
+ * displaces no hint of others. A displaced hint is lost; the operator finds the change by polling.
  */
 export class HintQueue {
   readonly #maxSandboxesPerOwner: number;
@@ -44,7 +44,7 @@ export class HintQueue {
     if (entry.isOfAny) entry.conversationIds.clear();
   }
 
-  /** Takes up to so many, of the owners by scheduler. */
+  /** Removes and returns at most `count` hints, of the owners in turns. */
   take(count: number): AgentHint[] {
     const hints: AgentHint[] = [];
     while (hints.length < count) {

@@ -56,7 +56,7 @@ export class HintSender {
     await this.#refresh();
   }
 
-  tell(hint: AgentHint, owner: string): void {
+  notify(hint: AgentHint, owner: string): void {
     for (const target of this.#targets.values()) {
       target.waiting.add(owner, hint);
       void this.#pump(target);

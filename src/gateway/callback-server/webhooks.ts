@@ -14,7 +14,7 @@ import { SubstringSearch } from './substring-search.ts';
 export interface WebhooksOptions {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
   /** Returns at once. */
-  readonly tell: (hint: AgentHint, owner: string) => void;
+  readonly notify: (hint: AgentHint, owner: string) => void;
   readonly clock: Clock;
   readonly metrics: Metrics;
 }
@@ -37,7 +37,7 @@ const maxOwners = 20_000;
  * The agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with the sandbox's session key. They are read
  * only as far as it takes to know that something may have changed, and believed in nothing: the operator asks the agent.
  */
-export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): CallbackHandler {
+export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): CallbackHandler {
   const buckets = new TokenBuckets({ clock, perSecond, burst, capacity: maxSandboxes });
   const ownersBuckets = new TokenBuckets({ clock, perSecond: perOwnerSecond, burst: ownersBurst, capacity: maxOwners });
 
@@ -67,7 +67,7 @@ export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): Callb
       if (id === undefined) throw new ProblemError('route-not-found', 'There is no such endpoint.');
       if (request.method !== 'POST') throw new ProblemError('method-not-allowed', 'Webhooks are posted.', { headers: { Allow: 'POST' } });
       // An agent that gets an error sends the webhook again.
-      const done = (result: 'told' | 'passed' | 'limited') => {
+      const done = (result: 'delivered' | 'passed' | 'limited') => {
         metrics.webhooks.inc({ result });
         response.writeHead(204).end();
       };
@@ -76,13 +76,13 @@ export function webhooks({ keys, tell, clock, metrics }: WebhooksOptions): Callb
         return;
       }
       const hint = { namespace: metadata.namespace, sandbox: metadata.name };
-      if (id === 'any') tell(hint, spec.owner);
-      else if (await namesChange(request, clock, signal)) tell({ ...hint, conversationId: id }, spec.owner);
+      if (id === 'any') notify(hint, spec.owner);
+      else if (await namesChange(request, clock, signal)) notify({ ...hint, conversationId: id }, spec.owner);
       else {
         done('passed');
         return;
       }
-      done('told');
+      done('delivered');
     },
   };
 }

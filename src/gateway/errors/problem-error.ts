@@ -11,14 +11,14 @@ export interface ProblemOptions extends ErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Where an interface has another one for it than the catalogue. */
   readonly status?: number;
-  /** Of a quota. */
+  /** The limit of a quota and its current use; absent for errors that no quota causes. */
   readonly usage?: { readonly limit: number; readonly current: number };
 }
 
 /** Terminal clients print what they read as markup, in which square brackets vanish or do harm. */
 const withoutBrackets = (text: string): string => text.replaceAll('[', '(').replaceAll(']', ')');
 
-/** What a client is told. `detail` has to be safe to show; the cause is for the log alone. */
+/** An error that becomes the problem response to a client. `detail` must be safe to show; only the log has the cause. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
   readonly code: ProblemCode;

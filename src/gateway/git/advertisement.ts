@@ -13,16 +13,16 @@ export interface Refs {
 /** How a host of protocol version 2 lists references. */
 export interface Capabilities {
   readonly objectFormat: string | undefined;
-  /** It tells the default branch of a repository without commits. */
+  /** Whether the host reports the default branch of a repository without commits. */
   readonly unborn: boolean;
 }
 
-/** What `info/refs` has said. */
+/** The content of a host's answer to `info/refs`. */
 export type Advertisement =
   | {
       readonly kind: 'refs';
       readonly refs: Refs;
-      /** By a host that only serves files: what HEAD refers to is in a file of its own. */
+      /** Whether the host only serves files. The target of HEAD is then in a file of its own. */
       readonly isPlain: boolean;
     }
   | { readonly kind: 'capabilities'; readonly capabilities: Capabilities }
@@ -33,7 +33,7 @@ export type Advertisement =
 
 const unreadable: Advertisement = { kind: 'unreadable' };
 const heads = 'refs/heads/';
-/** What `git clone --branch` takes a name for. */
+/** The references that a name may mean to `git clone --branch`. */
 const fullNames = (name: string): readonly string[] => [`${heads}${name}`, `refs/tags/${name}`];
 /** SHA-1 or SHA-256. */
 const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
@@ -70,20 +70,20 @@ class RefList {
     const guess = ['main', 'master'].find((name) => candidates.includes(name)) ?? candidates[0];
     const defaultBranch = this.#defaultBranch ?? guess;
     const [head, isListed] = [this.#head, this.#branches.some(({ name }) => name === defaultBranch)];
-    // HEAD comes first, so it is there where the list was cut before its branch.
+    // HEAD is the first reference, so it is known even where the list was truncated before its branch.
     if (defaultBranch === undefined || head === undefined || isListed) return { branches: this.#branches, defaultBranch, ...named };
     return { branches: [{ name: defaultBranch, commitSha: head }, ...this.#branches], defaultBranch, ...named };
   }
 }
 
-/** What a start accepts: no other name is worth showing. */
+/** Whether a start accepts the name. Other names are left out: a client could not use them. */
 const isBranch = (name: string): boolean => !name.includes('\u{fffd}') && isBranchName(name);
 
 const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
 
 /**
  * Reads the answer to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1 or 2, or the plain list of a host
- * that only serves files. A body that was cut short says as much as has come.
+ * that only serves files. A truncated body yields the references that have arrived.
  *
  * @param named A branch or tag that is asked for.
  */
@@ -138,7 +138,7 @@ function readCapabilities(lines: Iterable<Buffer | string>): Capabilities {
 function readPlainList(body: Buffer, named: string | undefined): Advertisement {
   const text = body.toString('utf8');
   const list = new RefList(named);
-  // A last line without an end was cut off.
+  // A last line without a line end is truncated, and left out.
   const lines = text
     .slice(0, text.lastIndexOf('\n') + 1)
     .split('\n')
@@ -151,7 +151,7 @@ function readPlainList(body: Buffer, named: string | undefined): Advertisement {
   return lines.length > 0 ? { kind: 'refs', refs: list.refs(), isPlain: true } : unreadable;
 }
 
-/** What a host that only serves files has in the file HEAD. */
+/** The default branch in the file HEAD of a host that only serves files; undefined where HEAD names no branch. */
 export function readPlainHead(text: string): string | undefined {
   const name = /^ref: refs\/heads\/(\S+)\s*$/.exec(text)?.[1];
   return name !== undefined && isBranch(name) ? name : undefined;

@@ -7,7 +7,7 @@ export interface GitRepository {
 
 export interface GitBranch {
   readonly name: string;
-  /** Empty where the host could not be asked. */
+  /** Empty where the host gave no answer. */
   readonly commitSha: string;
 }
 
@@ -26,15 +26,15 @@ export interface GitSearch {
   readonly limit: number;
 }
 
-/** `unknown`: the host can't be asked at the moment, or is none that could be. */
+/** `unknown`: the host does not answer at the moment, or has no URL of HTTP. */
 export type GitAccess = 'granted' | 'denied' | 'unknown';
 
-/** `branch-not-found`: the repository is there, without a branch or tag of the name. */
+/** `branch-not-found`: the repository exists, but has no branch or tag of the name. */
 export type GitCheck = GitAccess | 'branch-not-found';
 
-/** What is known of repositories on the configured git hosts. Nothing is found on a host that is not configured. Never rejects. */
+/** Reads about repositories on the configured git hosts. Nothing is found on a host that is not configured. Never rejects. */
 export interface GitDirectory {
-  /** Whether a repository is there for this owner to read, with this branch or tag. Without a provider, on the first host. */
+  /** Whether this owner may read the repository with this branch or tag. Without a provider, the first host is asked. */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
   /** The default one first. */

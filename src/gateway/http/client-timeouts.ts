@@ -35,7 +35,7 @@ export function endInTime(request: IncomingMessage, response: ServerResponse, { 
     if (request.complete) return;
     const timer = setTimeout(() => request.socket.destroy(), lingerMs);
     request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
-    // Nobody reads it any more.
+    // The handler has answered and reads no more of the body; the rest is discarded.
     request.unpipe();
     request.resume();
   });

@@ -87,6 +87,6 @@ function readName(token: string, levels: readonly Level[]): void {
   const name = token.includes('\\') ? String(JSON.parse(token)) : token.slice(1, -1);
   level.expectsName = false;
   level.name = name;
-  if (level.names.has(name)) throw malformed(`The name "${shown(name)}" stands twice in the same object, at ${pathOf(levels)}.`);
+  if (level.names.has(name)) throw malformed(`The name "${shown(name)}" occurs twice in the same object, at ${pathOf(levels)}.`);
   level.names.add(name);
 }

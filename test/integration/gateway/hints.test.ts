@@ -43,8 +43,8 @@ describe('hints between gateways and operators', () => {
       await aGateway(`http://operators:${one.port}`, { resolve }),
       await aGateway(`http://operators:${one.port}`, { resolve }),
     ];
-    gateways[0]?.tell(hintOf('a'), 'alice');
-    gateways[1]?.tell({ ...hintOf('b'), conversationId: '0'.repeat(32) }, 'alice');
+    gateways[0]?.notify(hintOf('a'), 'alice');
+    gateways[1]?.notify({ ...hintOf('b'), conversationId: '0'.repeat(32) }, 'alice');
     for (const { seen } of [one, other]) {
       await eventually('both hints', () => seen.length === 2);
       expect(seen.map(({ sandbox }) => sandbox).sort()).toEqual(['a', 'b']);
@@ -65,9 +65,9 @@ describe('hints between gateways and operators', () => {
     await once(server, 'listening');
     toEnd.push(() => new Promise((resolve) => void server.close(() => resolve())));
     const sender = await aGateway(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    sender.tell(hintOf('first'), 'alice');
+    sender.notify(hintOf('first'), 'alice');
     await eventually('the first', () => answers.length === 1);
-    for (let count = 0; count < 1000; count++) sender.tell(hintOf(`later-${count % 3}`), 'alice');
+    for (let count = 0; count < 1000; count++) sender.notify(hintOf(`later-${count % 3}`), 'alice');
     answers[0]?.();
     await eventually('the second', () => answers.length === 2);
     expect(bodies[1]?.map(({ sandbox }) => sandbox)).toEqual(['later-0', 'later-1', 'later-2']);
@@ -89,12 +89,12 @@ describe('hints between gateways and operators', () => {
     await anOperator('127.0.0.5', port, new SandboxKeys([Buffer.alloc(32, 9)]));
     const resolve = () => Promise.resolve(['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5']);
     const sender = await aGateway(`http://operators:${port}`, { clock, resolve });
-    sender.tell(hintOf('a'), 'alice');
+    sender.notify(hintOf('a'), 'alice');
     await eventually('the good one has it', () => good.seen.length === 1);
     const late = await anOperator('127.0.0.2', port);
     await clock.advance(1_500);
     await eventually('the late one has it', () => {
-      sender.tell(hintOf('b'), 'alice');
+      sender.notify(hintOf('b'), 'alice');
       return late.seen.length > 0;
     });
   });
@@ -105,15 +105,15 @@ describe('hints between gateways and operators', () => {
     let addresses: readonly string[] | undefined;
     const resolve = () => (addresses === undefined ? Promise.reject(new Error('no such name')) : Promise.resolve(addresses));
     const sender = await aGateway(`http://operators:${one.port}`, { clock, resolve });
-    sender.tell(hintOf('nobody'), 'alice');
+    sender.notify(hintOf('nobody'), 'alice');
     addresses = ['127.0.0.1'];
     await clock.advance(10_000);
-    sender.tell(hintOf('a'), 'alice');
+    sender.notify(hintOf('a'), 'alice');
     await eventually('it is found', () => one.seen.length === 1);
     expect(one.seen).toEqual([hintOf('a')]);
     addresses = [];
     await clock.advance(10_000);
-    sender.tell(hintOf('gone'), 'alice');
+    sender.notify(hintOf('gone'), 'alice');
     await clock.settle();
     expect(one.seen).toHaveLength(1);
   });
@@ -122,7 +122,7 @@ describe('hints between gateways and operators', () => {
     const rotated = new SandboxKeys([Buffer.alloc(32, 7), Buffer.alloc(32, 1)]);
     const one = await anOperator('127.0.0.1', 0, rotated);
     const sender = await aGateway(one.url);
-    sender.tell(hintOf('a'), 'alice');
+    sender.notify(hintOf('a'), 'alice');
     await eventually('it is told', () => one.seen.length === 1);
   });
 

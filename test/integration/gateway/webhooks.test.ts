@@ -33,7 +33,7 @@ describe("the agents' webhooks", () => {
     }
     const metrics = createMetrics();
     side = createCallbackServer({
-      handlers: [webhooks({ keys, tell: (hint) => void hints.push(hint), clock: systemClock, metrics })],
+      handlers: [webhooks({ keys, notify: (hint) => void hints.push(hint), clock: systemClock, metrics })],
       sandboxes: { store, addHandler: () => () => undefined, hasSynced: true },
       ...{ namespace, host: '127.0.0.1', port: 0, clock: systemClock, logger: silentLogger, metrics },
     });
