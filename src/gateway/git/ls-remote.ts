@@ -97,7 +97,12 @@ export async function lsRemote(http: GitHttp, question: Question): Promise<Findi
 type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' }>;
 
 /** Undefined where the references were not requested, or the host does not list them now. */
-async function refsOf(http: GitHttp, question: Question, { url, isTruncated }: GitAnswer, advertisement: Granted): Promise<Listed | undefined> {
+async function refsOf(
+  http: GitHttp,
+  question: Question,
+  { url, isTruncated }: GitAnswer,
+  advertisement: Granted,
+): Promise<Listed | undefined> {
   const { wantsRefs, named } = question;
   if (!wantsRefs && named === undefined) return undefined;
   if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined)) return { ...advertisement.refs, isTruncated };

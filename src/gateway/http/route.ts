@@ -27,7 +27,7 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself; undefined where these are not counted. */
+/** Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself; undefined where no bytes count. */
 export type HandlerResult =
   { readonly status?: number; readonly json: unknown } | { readonly jsonText: string } | { readonly sentBytes: number } | undefined;
 

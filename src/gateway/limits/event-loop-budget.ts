@@ -22,8 +22,8 @@ interface Level {
 }
 
 /**
- * How much of the event loop's time each owner has used lately. What one owner uses, another one may have to wait for, even where the loop
- * is not full: pieces of work can't be interrupted. So while others are there, no owner uses more than a part of it.
+ * Counts the recent time of each owner on the event loop. Tasks can't be interrupted, so the requests of one owner may wait for those of
+ * another one even where the loop is not saturated. While several owners are active, the budget limits each to a share of the time.
  */
 export class EventLoopBudget {
   readonly #clock: Pick<Clock, 'monotonic'>;

@@ -11,7 +11,7 @@ export interface RateLimitOptions {
   readonly readsPerSecond?: number;
   /** Writes a second of one owner, with all its keys; 0: no limit. */
   readonly writesPerSecond?: number;
-  /** Of one client address (of IPv6 its /64), also at once; 0: no limit. */
+  /** Maximum failed keys per minute of one client address (of IPv6 its /64), also the burst; 0: no limit. */
   readonly failedKeysPerMinute?: number;
 }
 
@@ -22,11 +22,11 @@ type Limit = RequestKind | 'failed-keys';
 const burstSeconds = 2;
 /** A page of the web UI opens with 32 requests at once. */
 const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes: 16 };
-/** What an attacker with many addresses may cost: some 5 MB. */
+/** Maximum number of addresses with a bucket: an attacker with many addresses costs about 5 MB of memory. */
 const maxAddresses = 20_000;
 const maxOwners = 20_000;
 
-/** What one request may be answered with; of a larger answer each so many bytes count as one more. */
+/** Maximum bytes of an answer that counts as one request; each `bytesPerRequest` beyond that count as one more. */
 const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
 /** Bytes of a body, or of a stored object that is written again, that count as one more write. */
@@ -116,7 +116,7 @@ export class RateLimits {
     this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));
   }
 
-  /** Counts so many more requests, for one that has cost more. */
+  /** Counts `requests` more, for a request with a higher cost. */
   charge(owner: string, kind: RequestKind, requests: number): void {
     if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
   }

@@ -25,8 +25,8 @@ interface Owner {
 }
 
 /**
- * Bounds the memory of responses, and of forwarded bytes, that are not read. Each owner has a share: beyond it, the stream of
- * this owner that has waited longest is closed. Where all owners together have too much, that is a stream of the owner with the largest part.
+ * Bounds the memory of responses, and of forwarded bytes, that are not read. Each owner has a share: beyond it, the guard closes the
+ * stream of this owner that has waited longest. Beyond the limit of all owners, it closes a stream of the owner with most bytes.
  */
 export class SlowReaderGuard {
   readonly #maxBytes: number;

@@ -24,11 +24,11 @@ export interface TokenBucketOptions {
   readonly perSecond: number;
   /** How many at once, after a quiet time. */
   readonly burst: number;
-  /** How many names are remembered. Of more, those that were seen longest ago begin anew. */
+  /** Maximum number of names with a bucket. Beyond it, the bucket of the least recently used name is dropped, and starts full again. */
   readonly capacity: number;
 }
 
-/** A token bucket for each name. Takes memory for `capacity` of them, whoever asks. */
+/** A token bucket for each name. The memory is bounded by `capacity`, however many names there are. */
 export class TokenBuckets {
   readonly perSecond: number;
   readonly burst: number;

@@ -35,7 +35,7 @@ export const inNamespace = (namespace: string | undefined, value: string): strin
 export const gatewayIndexers = {
   conversations: {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
-    // Of those whose name is not their id already.
+    // Conversations whose name is their id are found by name, and need no entry.
     restId: (conversation) => {
       const { namespace, name } = conversation.metadata;
       const id = conversationIdOf(conversation);

@@ -10,7 +10,7 @@ import { inNamespace, type Cache, type Caches } from './cache.ts';
 import { Derived } from './derived.ts';
 import { findStored } from './find-stored.ts';
 
-/** A DNS-1123 subdomain. What is none can't be the name of anything, and never gets into a URL. */
+/** A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API server. */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Direct reads of one request that may be under way at once. */

@@ -27,7 +27,7 @@ const overloaded = () =>
     headers: { 'retry-after': '1' },
   });
 
-/** The key of one version of the spec: the CRD keeps the texts immutable, the key does not rely on it. The steps come when they are over. */
+/** The key of one version of the spec. The CRD keeps the texts immutable, but the key does not rely on it. Steps exist once they end. */
 const keyOf = ({ metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>, lacksSteps: boolean): string =>
   `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
 

@@ -7,10 +7,10 @@ import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from './cache.ts';
 
-/** What an owner, or a namespace, has stored. What is being deleted does not count. */
+/** The objects that an owner, or a namespace, has stored. Objects that are being deleted do not count. */
 export interface Totals {
   readonly conversations: number;
-  /** Of the conversations. */
+  /** The bytes of the conversations. */
   readonly storedBytes: number;
   /** Also those that starts under way are to get. */
   readonly sandboxes: number;
@@ -36,7 +36,7 @@ const ofConversation = ({ storedBytes }: CachedConversation): Totals => ({ conve
 const ofSandbox = ({ status }: Sandbox): Totals =>
   isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason) ? none : { ...none, sandboxes: 1 };
 
-/** What is to be stored, and counts already. */
+/** A reservation counts as stored before its object is. */
 export interface Reservation {
   /** Ends it. Safe to call twice. */
   release(): void;

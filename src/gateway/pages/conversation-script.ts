@@ -63,7 +63,7 @@ async function poll() {
     if (isKnown) timer = setTimeout(poll, 3000);
   } catch (error) {
     element('notice').textContent = error.message;
-    // Without an answer, or told to wait: what is shown stays, and is tried again. A refusal is final for this key.
+    // After an error that passes, the page keeps its content and polls again. A refusal is final for this key.
     if (error.passes !== false) timer = setTimeout(poll, 5000);
     else show({});
   }

@@ -33,7 +33,7 @@ button { font: inherit; }
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** Nothing from elsewhere, nothing in a frame, and only the very script and styles that stand in the page. */
+/** The policy refuses resources of other origins, frames, and every script and style but those in the page itself. */
 const policyOf = (script: string | undefined): string =>
   [
     "default-src 'none'",
@@ -67,7 +67,7 @@ interface PageRoute {
   readonly page: () => Page;
 }
 
-/** A page for people, without a key. So it shows nothing that needs one. */
+/** A route that serves a page for people without a key. The page itself contains nothing that needs a key. */
 export function pageRoute({ page, ...description }: PageRoute): Route {
   let made: { readonly body: Buffer; readonly policy: string } | undefined;
   const make = () => {

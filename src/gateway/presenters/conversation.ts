@@ -32,7 +32,7 @@ export const conversationSchema = z.object({
   execution_status_detail: z
     .string()
     .nullable()
-    .meta({ description: 'Why, in words, for people: of an error, of a run that was interrupted or given up. Else null.' }),
+    .meta({ description: 'The reason of an error, or of a run that was interrupted or given up, as a text for people. Else null.' }),
   selected_repository: z.string().nullable(),
   selected_branch: z.string().nullable(),
   git_provider: z.string().nullable(),

@@ -43,12 +43,12 @@ export const quotaSchema = z.object({
   next_start: z
     .object({
       outcome: z.enum(outcomes),
-      reason: z.string().meta({ description: 'The outcome in words.' }),
+      reason: z.string().meta({ description: 'The outcome as a text.' }),
       quota: z.string().nullable().meta({ description: 'The quota that decides; null where none limits.' }),
       pauses: z
         .array(z.object({ sandbox_id: z.string(), conversation_ids: z.array(idSchema) }))
         .meta({ description: 'What of yours would be paused to make room.' }),
-      pauses_other_owner: z.boolean().meta({ description: 'Whether a sandbox of somebody else would be.' }),
+      pauses_other_owner: z.boolean().meta({ description: 'Whether a sandbox of another owner would be.' }),
       not_before: timestampSchema.nullable().meta({ description: 'Until when what would be paused is still too young for it.' }),
     })
     .meta({

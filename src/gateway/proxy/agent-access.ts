@@ -144,7 +144,7 @@ export class AgentAccess {
 
   /**
    * The upstream of a request that shows these keys. Throws where the sandbox does not run, and where the keys do not open it. A sandbox
-   * that does not exist, and one that the keys do not open, get the same response after the same time, which discloses no sandbox of others.
+   * that does not exist, and one that the keys do not open, get the same response after the same time, which discloses no other sandbox.
    */
   async upstreamFor({ sandbox: name, portName }: ProxyAddress, keys: readonly string[], isOpenToAll: boolean): Promise<Upstream> {
     const { feed, ring, clock } = this.options;
@@ -169,15 +169,15 @@ export class AgentAccess {
   }
 
   /**
-   * Registers a request or a WebSocket under its session keys, and returns a function that ends the registration; `end` is called when one of
-   * the keys opens the sandbox no longer. Undefined unless all of them open the sandbox now.
+   * Registers a request or a WebSocket under its session keys, and returns a function that ends the registration; `end` is called when
+   * one of the keys no longer opens the sandbox. Undefined unless all of them open the sandbox now.
    */
   register({ sandbox: name }: ProxyAddress, shown: readonly string[], end: () => void): (() => void) | undefined {
     const sandbox = this.#sandbox(name);
     return sandbox === undefined || shown.length === 0 ? undefined : this.#sessions.begin(sandbox, shown, end);
   }
 
-  /** The problem of a request that has failed. A request without a right key is counted, and gets another problem after too many of these. */
+  /** The problem of a failed request. Requests without a right key are counted, and get another problem after too many of them. */
   problemOf(error: unknown, request: IncomingMessage): ProblemError {
     const problem = toProblem(error);
     if (problem.code !== 'unauthorized') return problem;

@@ -34,7 +34,7 @@ interface Listener {
 
 const attempts = 20;
 
-/** 127.128.0.0/9, where no pods are; without octets that look like a network or a broadcast address. */
+/** An address in 127.128.0.0/9, which no pod has; no octet makes it the address of a network or a broadcast address. */
 function candidate(text: string): string {
   const bytes = createHash('sha256').update(text).digest();
   const octet = (index: number, from: number, count: number) => from + (bytes.readUInt16BE(index) % count);
@@ -145,7 +145,7 @@ export class LoopbackOrigins implements AddressOrigins {
     this.#byPort.set(`${wish.sandbox}/${wish.portName}`, listener);
     const { promise, resolve } = Promise.withResolvers<undefined>();
     server.once('error', (error) => {
-      // It is reached by its path all the same.
+      // The sandbox is still reachable by its path.
       logger.warn('A sandbox gets no address of its own', { sandbox: wish.sandbox, address: wish.address, error });
       resolve(undefined);
     });

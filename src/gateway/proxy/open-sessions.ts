@@ -29,9 +29,9 @@ export interface OpenSessionsOptions {
 }
 
 /**
- * Ends what a session key has opened as soon as the key opens the sandbox no longer: after a rotation, and when its API key is revoked,
- * disabled or expired, or one of the API keys that this one depends on. A change of an API key or a sandbox is checked against its own sessions
- * alone, so that one owner's changes cost nothing for the sessions of others.
+ * Ends the requests and WebSockets of a session key as soon as the key no longer opens the sandbox: after a rotation, and when its API
+ * key, or an API key that this one depends on, is revoked, disabled or expired. A change of an API key or a sandbox is checked against
+ * its own sessions only, so that one owner's changes cost nothing for the sessions of others.
  */
 export class OpenSessions {
   readonly #options: OpenSessionsOptions;

@@ -29,8 +29,8 @@ export interface SessionKeysOptions {
 const forGood: Opening = { apiKeyUids: [], expiresAtMs: Infinity };
 
 /**
- * The session keys of sandboxes, as the gateway checks and shows them. Each API key is shown one of its own, which opens the sandbox only as
- * long as that API key is valid and the sandbox's keys are not rotated. All of that follows from the caches, so nothing is stored for it.
+ * Checks and derives the session keys of sandboxes. Each API key has its own session key, which opens the sandbox only as long as that
+ * API key is valid and the sandbox's keys are not rotated. The keys follow from the caches, so nothing is stored for them.
  */
 export class SessionKeys {
   readonly #options: SessionKeysOptions;

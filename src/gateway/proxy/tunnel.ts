@@ -27,7 +27,10 @@ export interface TunnelOptions {
   readonly onClose: () => void;
 }
 
-/** A WebSocket after its handshake: bytes in both directions, as fast as the slower side takes them. The ends of frames are found only to close in good order. */
+/**
+ * A WebSocket after its handshake: forwards bytes in both directions, as fast as the slower side reads them. The tunnel follows the frames
+ * only to close the WebSocket between two of them.
+ */
 export class Tunnel {
   readonly #options: TunnelOptions;
   readonly #toAgent = new FrameFollower();
@@ -116,7 +119,7 @@ export class Tunnel {
     this.#options.onStall(to);
   }
 
-  /** The part of the client's bytes that goes to the agent while its key is waited for: control frames, then the first message, rewritten. */
+  /** The bytes for the agent until the client has shown its key: control frames, then the first message with the agent's key. */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;

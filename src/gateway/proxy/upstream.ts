@@ -13,9 +13,9 @@ export class Upstream {
   readonly target: Target;
   /** The key that the agent itself demands. */
   readonly sessionKey: string;
-  /** What it stands for: when this is another, it is over. */
+  /** Identifies the pod and the key of the agent. When the identity of the sandbox changes, the upstream ends. */
   readonly identity: string;
-  /** Whose sandbox it leads to. */
+  /** The owner of the sandbox. */
   readonly owner: string;
   readonly tunnels = new Set<Tunnel>();
   readonly #limits: ProxyLimits;

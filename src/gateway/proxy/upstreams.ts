@@ -26,7 +26,7 @@ interface Entry {
 
 /** The part of all requests and WebSockets that one owner's sandboxes may take. */
 const ownersShare = 1 / 4;
-/** The part that is for those who have not shown a key: they can be anybody, and take nothing of what is for owners. */
+/** The part for requests and WebSockets without a key. Their clients are unknown, and take nothing of the part for owners. */
 const keylessShare = 1 / 8;
 
 const tooMany = (bound: Bound) =>
@@ -44,7 +44,7 @@ export interface UpstreamsOptions {
   readonly clock: Clock;
 }
 
-/** One upstream for each port that is in use. It ends with the sandbox's run: by a pause, a new pod, another key of its agent, or the sandbox's end. */
+/** Holds one upstream for each port in use. A pause, a new pod, another key of the agent, or the end of the sandbox ends the upstream. */
 export class Upstreams {
   readonly #options: UpstreamsOptions;
   readonly #entries = new Map<string, Entry>();

@@ -16,7 +16,7 @@ export interface Handshake {
 
 const refuse = (detail: string) => new ProblemError('malformed-request', detail);
 
-/** Whether a request wants to become a WebSocket. What it asks for beside that is checked later. */
+/** Whether a request asks for a WebSocket. `readHandshake` checks its other headers later. */
 export const isWebSocketRequest = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === 'websocket';
 
 /** Throws `malformed-request` for what no WebSocket client would send. */

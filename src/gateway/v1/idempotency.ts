@@ -25,8 +25,8 @@ export const idempotencyHeaders = z.object({
 
 /**
  * The names that an owner's key may mean at one turn, the name of a new conversation first. Each turn is for the first start with the key
- * after 24 hours. The names follow from the key and the master keys, so every replica, also one that has just started, comes to the same, and
- * no client can foresee them. The last one is that of earlier versions.
+ * after 24 hours. The names follow from the key and the master keys, so every replica, also one that has just started, derives the same
+ * names, and no client can foresee them. The last one is that of earlier versions.
  */
 const namesOf = (keys: Services['keys'], owner: string, key: string, turn: number): readonly string[] => [
   ...keys.derivedIds(`idempotency/${owner}/${turn}/${key}`),

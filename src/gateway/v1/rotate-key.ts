@@ -16,7 +16,7 @@ const maxAttempts = 5;
 /** Maximum number of sandboxes that are written at once. */
 const maxParallel = 8;
 
-/** The next generation. One that cannot be read may have been any, so what follows is a number that no count of rotations reaches: the time. */
+/** The next generation. After an unreadable one it is the time in seconds, a number that no count of rotations reaches. */
 function generationAfter(sandbox: Sandbox, nowMs: number): number {
   const generation = sessionKeyGenerationOf(sandbox) ?? Math.floor(nowMs / 1000);
   if (generation >= maxSessionKeyGeneration)
@@ -57,8 +57,8 @@ export async function rotateSessionKey(
 
 /**
  * Rotates the session keys of those sandboxes that come from an earlier version, before an API key of their owner is revoked: they do not
- * depend on an API key. The session keys of all other sandboxes end with the API key, and nothing is written for them. An error leaves the API
- * key as it is, so that the client repeats the revocation, and a repetition continues where the first one has ended.
+ * depend on an API key. The session keys of all other sandboxes end with the API key, and nothing is written for them. An error leaves
+ * the API key as it is, so that the client repeats the revocation, and a repetition continues where the first one has ended.
  */
 export async function endLegacySessionKeys(services: Services, revoked: ApiKey): Promise<void> {
   const { lookup, ring } = services;

@@ -103,7 +103,7 @@ export const updateRequestSchema = z.object({
 export type UpdateRequest = z.output<typeof updateRequestSchema>;
 
 export const resumeRequestSchema = z.object({
-  run: optional(z.boolean()).meta({ description: "Whether a run that its owner's pause has cut goes on; false by default." }),
+  run: optional(z.boolean()).meta({ description: "Whether a run that its owner's pause has interrupted continues; false by default." }),
 });
 
 export const conversationParams = z.object({ id: uuid() });

@@ -15,10 +15,10 @@ const rereadMs = 1_000;
 const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
 /**
- * Writes a start as a JSON array, one element for each status it has had or will have, until READY or ERROR. What happens in
- * between is read from the list of transitions, so none is missed however many come at once. A client that leaves ends the
- * writing and nothing else; a shutdown ends the array, and so does the end of the API key that has opened the stream.
- * @param texts Of the first element. A stream that waits holds no texts, because as many are open as clients like.
+ * Writes a start as a JSON array, one element for each status it has had or will have, until READY or ERROR. The stream reads the
+ * statuses from the list of transitions, and misses none however many come at once. A client that disconnects ends the stream, but not
+ * the start; a shutdown ends the array, and so does the end of the API key that has opened the stream.
+ * @param texts The texts of the first element. A waiting stream holds no texts, because clients may open many streams.
  */
 export function streamStart(
   services: Services,
