@@ -25,7 +25,7 @@ export interface KeyUseOptions {
 export class KeyUse {
   readonly #options: KeyUseOptions;
   readonly #used = new Set<string>();
-  /** When this replica has written last: a cache may not show it yet. */
+  /** Time of this replica's last write by key. The cache may not show it yet. */
   readonly #written = new Map<string, number>();
   #timer: Timer | undefined;
   #writing: Promise<void> = Promise.resolve();

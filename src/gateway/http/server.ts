@@ -18,9 +18,9 @@ const maxPipelined = 64;
 const makeRoomIntervalMs = 1000;
 
 export interface HttpServerOptions {
-  /** Connections at once; more are closed as they come. By default without limit. */
+  /** Maximum concurrent connections; further ones are closed at once. By default without limit. */
   readonly maxConnections?: number;
-  /** Called for each that is closed so. */
+  /** Called for each connection that is closed because of `maxConnections`. */
   readonly onDrop?: () => void;
   /** Called for every connection that comes. */
   readonly onConnection?: (socket: Socket) => void;
@@ -32,14 +32,14 @@ export interface ServerHandlers {
   readonly request: RequestListener;
   /** Whether a request is to become something else than HTTP; if not, it is answered like any other. */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
-  /** Gets those that do. */
+  /** Called with the requests that `wantsUpgrade` accepts. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
 interface ConnectionState {
-  /** Requests that wait for the end of their answers. */
+  /** Number of requests whose answers have not ended. */
   underWay: number;
-  /** The answer to the newest of them. */
+  /** The answer to the newest request under way. */
   last: ServerResponse;
   /** The requests that have not begun. */
   readonly queue: (() => void)[];
@@ -90,7 +90,7 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
           sendProblem(response, flaw, requestIdOf(request));
         }
       };
-      // One after the other: who sends many at once gets no more of the gateway, and none before its answers are taken.
+      // Requests of one connection run one after the other, and the next one only after the client has read the answer.
       if (state.underWay === 1) begin();
       else state.queue.push(begin);
     },
@@ -188,7 +188,7 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
       await sleep(clock, 50, closed.signal);
     }
   } catch {
-    // Closed before the time was over.
+    // The server has closed before the timeout.
   }
   server.closeAllConnections();
   await end;

@@ -3,14 +3,14 @@ import { LruMap } from '@conversation-operator/kube/lru-map';
 
 /** The part of the event loop's time that one owner may use while others use it too. */
 const ownersShare = 1 / 5;
-/** How much of that an owner may use at once, and how much more it may have used before; in milliseconds. */
+/** Maximum burst of an owner, and maximum debt, in milliseconds of the event loop. */
 const burstMs = 50;
 const maxDebtMs = 200;
 /** Bytes that an owner may store in a millisecond, and the time whose bytes it may store at once: 4 MB. */
 const storedBytesPerMs = 256;
 const storingBurstMs = 16_000;
 const maxStoringWaitMs = 10_000;
-/** For how long an owner counts as using the event loop. */
+/** Time after its last use in which an owner counts as active. */
 const activeMs = 1_000;
 const maxOwners = 10_000;
 
@@ -44,7 +44,7 @@ export class EventLoopBudget {
     level.leftMs = Math.max(-maxDebtMs, level.leftMs - costMs);
   }
 
-  /** Until the owner may use it again, in milliseconds. */
+  /** Delay before the owner may use the event loop again, in milliseconds. */
   waitMs(owner: string): number {
     const now = this.#clock.monotonic();
     if (this.#isAlone(owner, now)) return 0;
@@ -54,7 +54,7 @@ export class EventLoopBudget {
 
   /**
    * Counts bytes that an owner wants to store. Returns the delay after which it may, in milliseconds; undefined where that is too long,
-   * and nothing is counted.The API server answers no other call while it works on a large object, and sends it to every process that
+   * and nothing is counted. The API server answers no other call while it works on a large object, and sends it to every process that
    * watches: the gateway's own time is the smaller part of the cost.
    */
   storingWaitMs(owner: string, bytes: number): number | undefined {

@@ -46,12 +46,12 @@ export class FairScheduler {
     this.#meter = new EventLoopBudget(clock);
   }
 
-  /** How many pieces of work wait. */
+  /** Number of tasks in the queues. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** How many owners are known. */
+  /** Number of owners with an account. */
   get size(): number {
     return this.#accounts.size;
   }
@@ -123,7 +123,7 @@ export class FairScheduler {
     });
   }
 
-  /** One piece of work a go: what it does after waiting for nothing runs before the next one is chosen. */
+  /** Runs one task per microtask turn, so that its continuations run before the next task is chosen. */
   #next(): void {
     if (this.#waiting === 0) {
       // Time that was used while nothing waited delayed no owner.

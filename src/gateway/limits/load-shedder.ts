@@ -8,11 +8,11 @@ import { Shares } from '@conversation-operator/kube/shares';
 
 export interface LoadOptions {
   /**
-   * Requests that may be worked on at once; 0: no limit. Writes get three quarters of it, and few while they are slow. One owner gets a
-   * quarter of each.
+   * Maximum concurrent requests; 0: no limit. Writes get three quarters of them, and few while writes are slow. One owner gets a quarter
+   * of each.
    */
   readonly maxUnderWay?: number;
-  /** How late the event loop may be before writes are refused; reads at four times that. 0: no limit. */
+  /** Maximum delay of the event loop before writes are refused; reads are refused at four times that. 0: no limit. */
   readonly maxDelayMs?: number;
 }
 
@@ -52,7 +52,7 @@ export class LoadShedder {
   #timer: Timer | undefined;
   #dueMs = Infinity;
   #sinceTimer = 0;
-  /** How long the writes of owners take on average, in milliseconds. */
+  /** Mean duration of the writes of each owner, in milliseconds. */
   readonly #writeMs = new LruMap<string, number>(maxSlowOwners);
 
   constructor({ load, clock, metrics }: { load: LoadOptions; clock: Clock; metrics: Metrics }) {
@@ -100,7 +100,7 @@ export class LoadShedder {
 
   /**
    * Begins a request; throws `overloaded`, or `share-exceeded` where the owner has too much under way.
-   * @returns Ends it. Safe to call twice.
+   * @returns The function that ends the request. Further calls of it do nothing.
    */
   enter(owner: string, kind: RequestKind): () => void {
     const isWrite = kind === 'writes';

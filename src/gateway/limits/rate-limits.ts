@@ -7,9 +7,9 @@ import { subscriberOf } from './client-address.ts';
 import { TokenBuckets, type Taken } from './token-buckets.ts';
 
 export interface RateLimitOptions {
-  /** Reads a second of one owner, with all its keys; 0: no limit. */
+  /** Maximum reads per second of one owner, with all its keys; 0: no limit. */
   readonly readsPerSecond?: number;
-  /** Writes a second of one owner, with all its keys; 0: no limit. */
+  /** Maximum writes per second of one owner, with all its keys; 0: no limit. */
   readonly writesPerSecond?: number;
   /** Maximum failed keys per minute of one client address (of IPv6 its /64), also the burst; 0: no limit. */
   readonly failedKeysPerMinute?: number;
@@ -18,7 +18,7 @@ export interface RateLimitOptions {
 export type RequestKind = 'reads' | 'writes';
 type Limit = RequestKind | 'failed-keys';
 
-/** How much of its rate an owner may use at once, in seconds. */
+/** Maximum burst of an owner, in seconds of its rate. */
 const burstSeconds = 2;
 /** A page of the web UI opens with 32 requests at once. */
 const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes: 16 };
@@ -38,14 +38,14 @@ const maxRefusalDelayMs = 2_000;
 
 const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
 
-/** In the form of draft-ietf-httpapi-ratelimit-headers-10. */
+/** The form of the header follows draft-ietf-httpapi-ratelimit-headers-10. */
 const policyHeader = (limit: Limit, { burst, perSecond }: TokenBuckets): string =>
   `"${limit}";q=${burst};w=${Math.ceil(burst / perSecond)}`;
 const stateHeader = (limit: Limit, { remaining, fullAfterMs }: Taken): string => `"${limit}";r=${remaining};t=${inSeconds(fullAfterMs)}`;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** How often each owner may ask, and each client address guess, on this replica. */
+/** Limits the requests of each owner, and the failed keys of each client address, on this replica. */
 export class RateLimits {
   readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
   readonly #addresses: TokenBuckets | undefined;

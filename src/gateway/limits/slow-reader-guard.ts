@@ -46,7 +46,7 @@ export class SlowReaderGuard {
   }
 
   /**
-   * For a stream that something was just written to. May be called again for the same one.
+   * Counts the unread bytes of a stream after a write to it. The caller calls it after each write.
    * @param owner Whose client it is for; for a client without a key, something that names the client.
    * @param close Ends its connection.
    */

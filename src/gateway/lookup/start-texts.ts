@@ -19,7 +19,7 @@ const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
 const entryBytes = 512;
 /** Maximum reads at once: half of the connections to the API server, so that everything else has the others. */
 const reads = { total: 8, perOwner: 4 } as const;
-/** How long a read waits for its place, and how many do. */
+/** Maximum time of a read in the queue, and maximum queued reads. */
 const waiting = { maxMs: 10_000, total: 1024, perOwner: 256 } as const;
 
 const overloaded = () =>

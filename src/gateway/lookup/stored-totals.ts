@@ -12,7 +12,7 @@ export interface Totals {
   readonly conversations: number;
   /** The bytes of the conversations. */
   readonly storedBytes: number;
-  /** Also those that starts under way are to get. */
+  /** The sandboxes, including those that starts under way will get. */
   readonly sandboxes: number;
 }
 
@@ -38,13 +38,13 @@ const ofSandbox = ({ status }: Sandbox): Totals =>
 
 /** A reservation counts as stored before its object is. */
 export interface Reservation {
-  /** Ends it. Safe to call twice. */
+  /** Ends the reservation. Further calls do nothing. */
   release(): void;
-  /** Ends it as soon as the cache shows the object, which then counts itself; at the latest after a minute. */
+  /** Ends the reservation as soon as the cache shows the object, which then counts itself; after one minute at the latest. */
   releaseWhenShown(kind: Kind, name: string): void;
 }
 
-/** A cache that has not shown an object by then has lost its watch, and lists anew. */
+/** Maximum lifetime of a reservation. A cache that does not show the object by then has lost its watch, and lists again. */
 const maxReservedMs = 60_000;
 
 export interface StoredTotalsOptions {
@@ -53,11 +53,11 @@ export interface StoredTotalsOptions {
   readonly clock: Clock;
 }
 
-/** How much each owner has stored, kept up to date by every change that the caches see, so that no request has to count. */
+/** Keeps the totals of each owner up to date with every change of the caches, so that no request has to count. */
 export class StoredTotals {
   readonly #options: StoredTotalsOptions;
   readonly #byOwner = new Map<string, Totals>();
-  /** By name, the sandboxes that starts are to get, as long as the cache does not show them. */
+  /** Sandboxes that starts will get, by name, as long as the cache does not show them. */
   readonly #expected = new Map<string, { readonly owner: string; readonly uid: string }>();
   readonly #unseen = new Map<string, () => void>();
   readonly #removers: (() => void)[] = [];
@@ -106,7 +106,7 @@ export class StoredTotals {
     return caches.conversations.store.get(namespace, conversationName)?.storedBytes ?? 0;
   }
 
-  /** How many owners have something. */
+  /** Number of owners with stored objects. */
   get size(): number {
     return this.#byOwner.size;
   }

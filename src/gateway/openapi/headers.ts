@@ -2,7 +2,7 @@ import type { Route } from '../http/route.ts';
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
 const count = (description: string) => ({ description, required: true, schema: { type: 'integer', minimum: 0 } });
-/** Where a limit is set. */
+/** A header that is absent where no limit is set. */
 const perhaps = (description: string) => ({ ...text(description), required: false });
 
 /** The headers of answers that clients may rely on. */

@@ -4,7 +4,7 @@ import type { Route } from '../http/route.ts';
 
 export interface Page {
   readonly title: string;
-  /** Inside of body. Whatever comes from elsewhere has gone through `escapeHtml`. */
+  /** The content of the element `body`. Texts of others have passed `escapeHtml`. */
   readonly body: string;
   readonly script?: string;
 }
@@ -63,7 +63,7 @@ interface PageRoute {
   readonly operationId: string;
   readonly summary: string;
   readonly params?: z.ZodType;
-  /** Called once, when the page is first asked for: it is the same for everybody. */
+  /** Called once, at the first request, because the page is the same for every client. */
   readonly page: () => Page;
 }
 

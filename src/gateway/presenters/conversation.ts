@@ -83,7 +83,7 @@ export const updatedAt = (conversation: CachedConversation): string =>
     transitionsOf(conversation).at(-1)?.time,
   );
 
-/** Without a reader no session key is shown. */
+/** The record of a conversation. Without a reader, the record has no session key. */
 export function presentConversation(
   sources: ConversationSources,
   exposure: Exposure,

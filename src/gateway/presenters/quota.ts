@@ -74,7 +74,7 @@ export interface QuotaSources {
   /** Starts of theirs that have no sandbox yet. */
   readonly starts: number;
   readonly shared: SharedLimit | undefined;
-  /** By which quota a start would be refused at once. */
+  /** The quota that would refuse a start at once. */
   readonly refused: { readonly rule: QuotaRule; readonly current: number } | undefined;
   readonly conversationIdsIn: (sandboxName: string) => readonly string[];
   readonly stored: Totals;
@@ -109,7 +109,7 @@ const whose = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'of yours' 
 const waits = (rule: QuotaRule, why: string): NextStart => ({ outcome: 'waits', rule, reason: `It would wait: ${why}` });
 const full = (rule: QuotaRule): string => `at most ${rule.limit} ${whose(rule)} may be active at once`;
 
-/** Why it would be that one. */
+/** The reason why the quota would choose this victim. */
 function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
   if (viewOfSandbox(victim).phase !== 'RUNNING') return 'whose agent can not be used';
   if (isAutomatic(victim, [])) return 'which came back by itself';

@@ -124,12 +124,12 @@ export class AgentAccess {
     return this.#keys.opening(sandbox, key) === undefined ? undefined : sandbox.spec.owner;
   }
 
-  /** To be called once the service listens. */
+  /** The caller calls it once the service listens. */
   async open(): Promise<void> {
     await this.#origins?.open();
   }
 
-  /** Announces a shutdown: WebSockets are closed so that they come back to another replica; requests under way stay. */
+  /** Announces a shutdown. WebSockets are closed, so that clients connect to another replica; requests under way continue. */
   drain(): void {
     this.#origins?.close();
     this.upstreams.drain();

@@ -4,7 +4,7 @@ import type { KeyRing } from '../auth/key-ring.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { Opening, SessionKeys } from './session-keys.ts';
 
-/** Between two checks whether API keys have expired. */
+/** Delay between two checks whether API keys have expired. */
 const sweepMs = 1000;
 
 /** All requests and WebSockets under way that one session key has opened at one sandbox. */
@@ -55,8 +55,8 @@ export class OpenSessions {
   }
 
   /**
-   * Registers something under way, and returns what its owner calls when it is over. `end` is called when one of the keys opens the sandbox
-   * no longer. Undefined unless all of them open it now.
+   * Registers a request or a WebSocket, and returns the function that the caller calls at its end. `end` is called when one of the keys
+   * no longer opens the sandbox. Undefined unless all keys open the sandbox now.
    */
   begin(sandbox: Sandbox, keys: readonly string[], end: () => void): (() => void) | undefined {
     const sessions = keys.map((key) => this.#sessionOf(sandbox, key));

@@ -16,7 +16,7 @@ export interface Reader {
 export interface Opening {
   /** UIDs of the API keys that the session key ends with. */
   readonly apiKeyUids: readonly string[];
-  /** When the first of them expires; Infinity where none does. */
+  /** Time at which the first of these API keys expires; Infinity where none does. */
   readonly expiresAtMs: number;
 }
 

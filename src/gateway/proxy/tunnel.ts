@@ -15,8 +15,8 @@ export interface TunnelOptions {
   readonly clientHead: Buffer;
   readonly agentHead: Buffer;
   /**
-   * Where the client has shown no key at the handshake: gets its first message, and returns what the agent is sent instead, or why the
-   * connection ends.
+   * Checks the first message of a client that has shown no key at the handshake. Returns the message for the agent, or the reason why
+   * the connection ends.
    */
   readonly authenticate: ((message: string) => string | CloseCode) | undefined;
   readonly limits: ProxyLimits;
@@ -35,7 +35,7 @@ export class Tunnel {
   readonly #options: TunnelOptions;
   readonly #toAgent = new FrameFollower();
   readonly #toClient = new FrameFollower();
-  /** Until the client has shown its key. */
+  /** Defined until the client has shown its key. */
   #first: FirstMessage | undefined;
   readonly #beganMs: number;
   #activeMs: number;

@@ -61,7 +61,7 @@ export const conversationRoutes = (services: Services, search: ConversationSearc
       responses: { 200: startTaskList },
       problems: [...startProblems, 'share-exceeded'],
       handle: async ({ principal, owner, headers, body, about, response }) => {
-        // First: nothing is started for a client that could not follow it.
+        // The stream takes its place first, so that nothing is started for a client that could not follow it.
         response.once('close', services.streams.enter(owner));
         const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
         about(`conversation/${conversation.metadata.name}`);
@@ -155,7 +155,7 @@ const maxAttempts = 5;
 
 interface Update {
   readonly updated: CachedConversation;
-  /** To be released when the caches show the update. */
+  /** The caller releases it when the caches show the update. */
   readonly reservation: Reservation;
 }
 

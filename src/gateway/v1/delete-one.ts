@@ -22,7 +22,7 @@ export async function deleteOne({ client, resource, feed, object }: Deletion): P
   try {
     await client.delete(resource, namespace, name, { uid, propagationPolicy: 'Background' });
   } catch (error) {
-    // Without an answer it may have been done all the same.
+    // A request without an answer may have deleted the object.
     const done =
       isNotFound(error) ||
       isConflict(error) ||

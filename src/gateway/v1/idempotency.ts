@@ -4,7 +4,7 @@ import { uuidOf } from '../../resources/ids.ts';
 import type { Services } from '../services.ts';
 import { chosenIdAnnotation } from '../presenters/start-request.ts';
 
-/** For so long the same key means the same start. */
+/** Time in which the same key means the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
 /** Number of names of one key that are searched in the cache, also behind one that is gone. */
 const knownNames = 4;

@@ -52,7 +52,7 @@ export const sendMessageRoute = (services: Services): Route =>
       about(`conversation/${name}`);
       const message = messageOf(body);
       if (isTooLarge(message)) throw invalidRequest([{ path: 'body.content', message: `must have at most ${maxQueuedBytes} bytes` }]);
-      // As it is stored: a pause of a moment ago, through whichever replica, has to be seen.
+      // The API server is read, because the cache may not show a recent pause through another replica.
       const conversation = await findStored(client, conversations, namespace, name);
       if (conversation?.metadata.uid !== known.metadata.uid) throw notFound('conversation');
       const sandboxName = conversation.status?.sandboxName;

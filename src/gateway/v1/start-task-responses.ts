@@ -48,7 +48,7 @@ export class StartTaskResponses {
     }
   }
 
-  /** In their order; those that do not exist any more are left out. */
+  /** Returns the tasks in the given order; tasks that no longer exist are left out. */
   async *#texts(conversations: readonly CachedConversation[]): AsyncGenerator<string, void, undefined> {
     const ahead: Promise<string | undefined>[] = [];
     for (const conversation of conversations) {
