@@ -28,7 +28,7 @@ const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 const systemLookup = async (host: string): Promise<readonly string[]> =>
   isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
 
-/** One operator. The sender has one request under way to each operator; hints that arrive meanwhile wait for the next one, each conversation once. */
+/** One operator, with at most one request under way. Hints that arrive meanwhile wait for the next one, each conversation once. */
 interface Target {
   readonly origin: string;
   readonly waiting: HintQueue;

@@ -38,9 +38,9 @@ export interface CloneLimits {
 export interface CloneHandlerOptions {
   readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
   readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket'>;
-  /** With the index `sandboxName` of `gatewayIndexers`. */
+  /** A cache that has the index `sandboxName` of `gatewayIndexers`. */
   readonly conversations: Cache<CachedConversation>;
-  /** The provider where a conversation names none. */
+  /** The provider of conversations that name none. */
   readonly defaultProvider: string | undefined;
   /** Limits that replace the defaults. */
   readonly limits?: Partial<CloneLimits>;
@@ -165,7 +165,7 @@ const tooMany = (bound: Bound): ProblemError =>
     ? shareProblem(bound, 'clones')
     : new ProblemError('too-many-connections', 'Too many repositories are being cloned.', { headers: { 'retry-after': '10' } });
 
-/** `{provider}/{owner}/{name}.git/info/refs` and its like; undefined for everything else. */
+/** Reads paths like `{provider}/{owner}/{name}.git/info/refs`; undefined for all others. */
 function askedIn({
   request: { method },
   path,

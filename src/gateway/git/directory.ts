@@ -19,14 +19,14 @@ export interface GitWish {
 }
 
 export interface GitSearch {
-  /** Whose access to the host counts. */
+  /** The owner whose access to the host counts. */
   readonly owner: string;
   readonly provider: string;
   readonly query: string;
   readonly limit: number;
 }
 
-/** `unknown`: the host does not answer at the moment, or has no URL of HTTP. */
+/** `unknown`: the host does not answer at the moment, or has no HTTP URL. */
 export type GitAccess = 'granted' | 'denied' | 'unknown';
 
 /** `branch-not-found`: the repository exists, but has no branch or tag of the name. */
@@ -37,6 +37,6 @@ export interface GitDirectory {
   /** Whether this owner may read the repository with this branch or tag. Without a provider, the first host is asked. */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
-  /** The default one first. */
+  /** Returns the default branch first. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }

@@ -11,7 +11,7 @@ export class ExpiringCache<V> {
   readonly #clock: Clock;
   readonly #maxEntries: number;
   readonly #maxBytes: number;
-  // In order of use: a Map keeps the order of insertion.
+  // The entries are in the order of their use, because a Map keeps the order of insertion.
   readonly #entries = new Map<string, Entry<V>>();
   #bytes = 0;
 

@@ -84,7 +84,7 @@ const staleConnection: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRE
 /** Hosts distinguish git from browsers by this header. */
 const userAgent = 'git/2 (conversation-operator)';
 
-/** Bounded requests to git hosts. Credentials and questions go nowhere but below the base URL that is configured for a host. */
+/** Sends bounded requests to git hosts. Requests and credentials are only sent to URLs below the configured base URL of a host. */
 export class GitHttp {
   readonly #dispatcher: Dispatcher;
 
@@ -113,7 +113,7 @@ export class GitHttp {
     }
   }
 
-  /** Any answer whose body is still to come; what it takes the caller bounds by the signal. Throws `GitHostError` where there is none. */
+  /** Returns the answer before its body has arrived; the signal bounds the time. Throws `GitHostError` where there is none. */
   async open(options: GitStreamRequest): Promise<GitStream> {
     const { method, headers, body = null, authorization, signal } = options;
     let { url } = options;
@@ -211,7 +211,7 @@ function withoutUser(url: URL): URL {
 /** Leaving the loop destroys the body, and with it the connection: the rest is not read. */
 async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> {
   if (maxBytes === 0) {
-    // Short ones are read, so that the connection can be used again.
+    // A short body is read, so that the connection can be used again.
     await body.dump({ limit: 16_384 });
     return Buffer.alloc(0);
   }

@@ -4,7 +4,7 @@ import type { GitHosts } from './static-directory.ts';
 /** A git host that answers over HTTP. */
 export interface Host {
   readonly provider: string;
-  /** Without user, query and fragment. */
+  /** The base URL without user, query and fragment. */
   readonly url: URL;
   /** The user in the URL itself, for owners without another credential. */
   readonly credential: GitCredential | undefined;

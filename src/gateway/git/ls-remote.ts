@@ -50,7 +50,7 @@ const headers = { 'git-protocol': 'version=2' };
 
 const infoRefs = '/info/refs';
 
-/** Maximum bytes of bodies: tens of thousands of references, or the begin of their list, which is enough to show the access. */
+/** Maximum bytes of bodies: tens of thousands of references, or the beginning of their list, which shows the access. */
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
 /** Asks a host for references, as `git ls-remote` does. Never rejects because of an answer of the host. */

@@ -28,8 +28,8 @@ function repeatedName(rawHeaders: readonly string[]): string | undefined {
 }
 
 /**
- * The flaw of a request that could be parsed: two readers could take it for different requests. A target in absolute
- * form becomes one in origin form.
+ * The problem of an ambiguous request, which two parsers could take for different requests; undefined where there is none. A target in
+ * absolute form becomes one in origin form.
  */
 export function headFlaw(request: IncomingMessage): ProblemError | undefined {
   const { rawHeaders, headers, httpVersion } = request;

@@ -1,7 +1,7 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
 
-/** The part of the event loop's time that one owner may use while others use it too. */
+/** Maximum part of the event loop's time for one owner while others are active. */
 const ownersShare = 1 / 5;
 /** Maximum burst of an owner, and maximum debt, in milliseconds of the event loop. */
 const burstMs = 50;
@@ -17,7 +17,7 @@ const maxOwners = 10_000;
 interface Level {
   leftMs: number;
   at: number;
-  /** Monotonic milliseconds at which all that the owner has stored was stored at the rate that it may store at. */
+  /** Monotonic time at which the stored bytes of the owner would be stored at its maximum rate, in milliseconds. */
   storedUntil: number;
 }
 
@@ -28,7 +28,7 @@ interface Level {
 export class EventLoopBudget {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #levels = new LruMap<string, Level>(maxOwners);
-  /** The owner that has used it last, and since when no other one has. */
+  /** The owner that has used the event loop last, and the time of its last use. */
   #last = { owner: '', at: -Infinity };
   #otherAt = -Infinity;
 

@@ -1,9 +1,9 @@
 import type { Writable } from 'node:stream';
 
 export interface SlowReaderGuardOptions {
-  /** Maximum bytes of all answers that wait for their clients to take them; 64 MiB by default. */
+  /** Maximum unread bytes of all answers; 64 MiB by default. */
   readonly maxBytes?: number;
-  /** Maximum bytes of those of one owner; a quarter by default. */
+  /** Maximum unread bytes of the answers of one owner; a quarter of `maxBytes` by default. */
   readonly maxBytesPerOwner?: number;
 }
 
@@ -20,7 +20,7 @@ interface Waiting {
 
 interface Owner {
   bytes: number;
-  /** The one first that has waited longest. */
+  /** Unread answers; the first one has waited longest. */
   readonly answers: Map<Unread, Waiting>;
 }
 
@@ -32,7 +32,7 @@ export class SlowReaderGuard {
   readonly #maxBytes: number;
   readonly #maxBytesPerOwner: number;
   readonly #owners = new Map<string, Owner>();
-  /** Answers that are known, waiting or not. */
+  /** Answers with listeners, whether they have unread bytes or not. */
   readonly #followed = new WeakSet<Unread>();
   #bytes = 0;
 

@@ -15,7 +15,7 @@ export interface StartTextReaderOptions {
 
 const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
-/** Bytes of an entry beside its texts. */
+/** Bytes of an entry besides its texts. */
 const entryBytes = 512;
 /** Maximum reads at once: half of the connections to the API server, so that everything else has the others. */
 const reads = { total: 8, perOwner: 4 } as const;
@@ -31,7 +31,7 @@ const overloaded = () =>
 const keyOf = ({ metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>, lacksSteps: boolean): string =>
   `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
 
-/** A character takes two bytes in memory at most. */
+/** The memory of the texts in bytes: a character takes at most two. */
 const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): number => {
   const said = message?.content.flatMap(({ text = '', imageUrls = [] }) => [text, ...imageUrls]) ?? [];
   const texts = [...said, ...steps.map(({ output = '' }) => output)];

@@ -55,7 +55,7 @@ export const conversationSchema = z.object({
 /** The objects that a record is made from. */
 export interface ConversationSources {
   readonly conversation: CachedConversation;
-  /** The one that status.sandboxName names, if there is one. */
+  /** The sandbox that `status.sandboxName` names; undefined where there is none. */
   readonly sandbox: Sandbox | undefined;
   readonly parent: CachedConversation | undefined;
   readonly children: readonly CachedConversation[];

@@ -4,7 +4,7 @@ import type { Target } from './target.ts';
 import type { Tunnel } from './tunnel.ts';
 import { CloseCode } from './frames.ts';
 
-/** Agents close a connection 5 s after its last answer. Well before that it is ours to close, else a request could meet the closing. */
+/** Maximum idle time of a connection. Agents close one 5 s after its last answer; the gateway does before, so that no request is lost. */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
 
@@ -68,7 +68,7 @@ export class Upstream {
     this.#active -= 1;
   }
 
-  /** WebSockets are closed; requests under way may end as far as the pod lets them. */
+  /** Closes the WebSockets. Requests under way may end while the pod still runs. */
   retire(): void {
     this.#isRetired = true;
     for (const tunnel of this.tunnels) tunnel.close(CloseCode.goingAway);

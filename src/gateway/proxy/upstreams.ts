@@ -20,7 +20,7 @@ interface Entry {
   readonly portName: PortName;
   readonly upstream: Upstream;
   readonly unsubscribe: () => void;
-  /** The last state of the sandbox that was found to mean this upstream. */
+  /** The last state of the sandbox that has this upstream. */
   seen: Sandbox;
 }
 
@@ -79,7 +79,7 @@ export class Upstreams {
     const { name } = sandbox.metadata;
     const id = `${name}/${portName}`;
     const known = this.#entries.get(id);
-    // A key is not derived for every request. That a master key has changed is noticed by the sweep.
+    // The key is not derived for every request; the sweep notices another master key.
     if (known?.seen === sandbox) return known.upstream;
     const wanted = this.#identify(sandbox, portName);
     if (wanted === undefined) return undefined;
@@ -96,8 +96,8 @@ export class Upstreams {
   }
 
   /**
-   * Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more. Those
-   * without a key have room of their own, so that a URL alone is not enough to keep owners out.
+   * Counts a request or a WebSocket, and returns the function that the caller calls at its end. Throws where there is no place. Requests
+   * without a key have places of their own, so that clients which only know a URL can't take the places of owners.
    */
   begin(upstream: Upstream, { isKeyless }: { readonly isKeyless: boolean }): () => void {
     const { owner, identity } = upstream;

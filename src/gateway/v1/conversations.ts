@@ -197,7 +197,7 @@ async function store(
 const changeable = ({ title, public: isPublic, tags }: UpdateRequest) => compact({ title, public: isPublic, tags });
 const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 
-/** A merge patch of the spec. Tags given replace those that are there, so the others are taken away. */
+/** A merge patch of the spec. The given tags replace the present ones, so the patch removes the others. */
 function changesTo({ spec }: Pick<CachedConversation, 'spec'>, { title, public: isPublic, tags }: UpdateRequest) {
   const dropped = Object.fromEntries(Object.keys(spec.tags ?? {}).map((tag) => [tag, null]));
   return compact({ title, public: isPublic, tags: tags === undefined ? undefined : { ...dropped, ...tags } });

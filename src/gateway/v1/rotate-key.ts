@@ -25,8 +25,8 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
 }
 
 /**
- * Moves the session keys of a sandbox to another generation than the one that was seen, and waits until the cache shows it. Written on the
- * version that was read, so that requests at once, a repetition within the service and a lost answer make one rotation and never go back.
+ * Moves the session keys of a sandbox to another generation than the one that was seen, and waits until the cache shows it. The
+ * write names the version that was read, so that concurrent requests, a retry and a lost answer make one rotation and never go back.
  */
 export async function rotateSessionKey(
   { client, clock, feeds }: Pick<Services, 'client' | 'clock' | 'feeds'>,

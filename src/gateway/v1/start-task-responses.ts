@@ -53,7 +53,7 @@ export class StartTaskResponses {
     const ahead: Promise<string | undefined>[] = [];
     for (const conversation of conversations) {
       const text = this.#text(conversation);
-      // Awaited in its turn, where a failure shows.
+      // The text is awaited later, where its failure is handled.
       text.catch(() => undefined);
       ahead.push(text);
       if (ahead.length >= readAhead) yield* present(await ahead.shift());

@@ -69,7 +69,7 @@ export function streamStart(
         const task = next((await startTexts.of(known)) ?? gone);
         if (task !== undefined && !isOver()) write(task);
       } catch {
-        // The API server is away, or too busy: the element is written as soon as it is not.
+        // The API server does not answer: the element is written as soon as it does.
         await sleep(clock, rereadMs);
       }
     }
@@ -99,7 +99,7 @@ export function streamStart(
   // Nothing is awaited between this read and the listening above, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
-  // Last, since a shutdown that has begun ends it at once: the client learns which start it is all the same.
+  // The stream is added last, because a shutdown that has begun ends it at once: the client has the id of the start by then.
   const ended = () => end();
   forgets.push(streams.add(ended));
   forgets.push(ring.untilEnd(principal.keyName, principal.keyUid, ended));
