@@ -2,9 +2,9 @@ import type { GatewayConfig } from '../config/cluster.ts';
 import type { UpConfig } from '../config/up.ts';
 import type { SandboxKeys } from '../agent/keys.ts';
 import type { GatewayOptions } from '../gateway/gateway.ts';
-import { ClonePart } from '../gateway/git/clone-part.ts';
+import { CloneHandler } from '../gateway/git/clone-handler.ts';
 import type { GitCredentials } from '../gateway/git/credentials.ts';
-import { HostDirectory } from '../gateway/git/host-directory.ts';
+import { RepositoryAccessChecker } from '../gateway/git/repository-access-checker.ts';
 import { PrivateHost } from '../gateway/git/private-host.ts';
 import type { Caches } from '../gateway/lookup/cache.ts';
 import { mountedGitCredentials } from './git-credentials.ts';
@@ -29,7 +29,7 @@ export function gitDirectory(
   stack: AsyncDisposableStack,
 ): Pick<GatewayOptions, 'gitDirectory'> {
   if (!config.GIT_CHECK) return {};
-  const directory = new HostDirectory({
+  const directory = new RepositoryAccessChecker({
     hosts: config.GIT_HOSTS,
     credentials,
     timeoutMs: config.GIT_CHECK_SECONDS * 1000,
@@ -51,11 +51,11 @@ export function clonePart(
   }: { readonly credentials: GitCredentials; readonly keys: SandboxKeys; readonly caches: Pick<Caches, 'conversations'> },
   runtime: Runtime,
   stack: AsyncDisposableStack,
-): ClonePart {
+): CloneHandler {
   const { clock, metrics } = runtime;
   const logger = runtime.logger.child({ component: 'git' });
   const host = new PrivateHost({ hosts, credentials, connections: cloneConnections, clock, logger });
   stack.defer(() => host.close());
   const [defaultProvider] = Object.keys(hosts);
-  return new ClonePart({ host, keys, conversations: caches.conversations, defaultProvider, clock, logger, metrics });
+  return new CloneHandler({ host, keys, conversations: caches.conversations, defaultProvider, clock, logger, metrics });
 }

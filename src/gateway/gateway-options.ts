@@ -9,7 +9,7 @@ import type { StreamLimits } from './http/open-streams.ts';
 import type { RandomBytes } from './auth/key.ts';
 import type { Caches } from './lookup/cache.ts';
 import type { GitDirectory } from './git/directory.ts';
-import type { GitHosts } from './git/typed-names.ts';
+import type { GitHosts } from './git/static-directory.ts';
 import type { AgentReadLimits } from './limits/agent-reads.ts';
 import type { LoadOptions } from './limits/load-shedder.ts';
 import type { RateLimitOptions } from './limits/rate-limits.ts';
@@ -18,58 +18,58 @@ import type { Memory } from './proxy/loopback-origins.ts';
 
 export interface GatewayOptions {
   readonly client: KubeClient;
-  /** Where its conversations, sandboxes, templates and keys are. */
+  /** Namespace of the conversations, sandboxes, templates and keys. */
   readonly namespace: string;
-  /** With the indexers of `gatewayIndexers`. Started, stopped and owned by the caller. */
+  /** Caches with the indexers of `gatewayIndexers`. The caller starts and stops them. */
   readonly caches: Caches;
   readonly keys: Pick<SandboxKeys, 'sessionKey' | 'clientKey' | 'knows' | 'derivedIds'>;
   readonly host: string;
-  /** 0: any free one. */
+  /** 0 means any free port. */
   readonly port: number;
-  /** How clients reach the gateway, for the URLs in answers; `http://<host>:<port>` by default. */
+  /** URL of the gateway for clients, which URLs in answers begin with; `http://<host>:<port>` by default. */
   readonly publicUrl?: string;
   /** An origin for each sandbox, `https://{sandbox}-{port}.agents.example.com`; by default agents are behind paths of `publicUrl`. */
   readonly sandboxUrlTemplate?: string;
-  /** On one machine: a loopback address for each sandbox, remembered here. */
+  /** Storage of the loopback addresses of sandboxes on one machine; absent where sandboxes have none. */
   readonly loopbackOrigins?: Memory;
   /** Values that differ from the defaults. */
   readonly proxyLimits?: Partial<ProxyLimits>;
-  /** Reads of events from agents: what differs from the defaults. */
+  /** Limits of reads of events from agents that replace the defaults. */
   readonly eventReads?: Partial<AgentReadLimits>;
-  /** Streams that follow a start: what differs from the defaults. */
+  /** Limits of streams that follow a start that replace the defaults. */
   readonly streams?: Partial<StreamLimits>;
-  /** Whether the deprecated interface under /api answers; else it says 410. */
+  /** Whether the deprecated interface under /api answers; otherwise its status is 410. */
   readonly legacyApi: boolean;
-  /** Pages of which origins may use the service; by default none. */
+  /** Origins whose pages may use the service; none by default. */
   readonly corsOrigins?: CorsOrigins;
-  /** How often each owner may ask, and each address try keys; by default without limit. */
+  /** Limits of the requests of each owner, and of the failed keys of each address; by default without limit. */
   readonly rateLimits?: RateLimitOptions;
   /** Maximum lifetime of a key that is made over REST; by default without limit. */
   readonly maxKeyLifetimeMs?: number;
-  /** From where on requests are refused with 503; by default nowhere. */
+  /** Limits of the load above which requests are refused with 503; by default without limit. */
   readonly load?: LoadOptions;
-  /** Connections at once, of all kinds; by default without limit. One owner may have a quarter of them. */
+  /** Maximum concurrent connections of all kinds; by default without limit. One owner may have a quarter of them. */
   readonly maxConnections?: number;
-  /** The same of each client address (of IPv6 its /64); by default without limit. */
+  /** Maximum concurrent connections of each client address (of IPv6 its /64); by default without limit. */
   readonly maxConnectionsPerAddress?: number;
-  /** How long clients are waited for: what differs from the defaults. */
+  /** Timeouts for clients that replace the defaults. */
   readonly timeouts?: Partial<ClientTimeouts>;
   /** Addresses and ranges of the proxies whose X-Forwarded-For is believed; by default none. */
   readonly trustedProxies?: readonly string[];
-  /** Provider → base URL, the default one first; by default none. */
+  /** Base URLs by provider, the default provider first; none by default. */
   readonly gitHosts?: GitHosts;
   /** Template of sandboxes where a request names none; `default` by default. */
   readonly defaultTemplateName?: string;
-  /** Knows repositories and branches; by default whatever is typed is taken to exist. Closed by the caller. */
+  /** Reads repositories and branches; by default every valid name is taken to exist. The caller closes it. */
   readonly gitDirectory?: GitDirectory;
-  /** Between /ready saying no and the end of listening, so that a load balancer notices; 0 by default. */
+  /** Delay between the failure of /ready and the end of listening, so that load balancers notice; 0 by default. */
   readonly drainMs?: number;
-  /** How long requests under way may take once it closes; 5 s by default. */
+  /** Maximum time for requests under way after `close`; 5 s by default. */
   readonly graceMs?: number;
   readonly clock: Clock;
   readonly random?: RandomBytes;
   readonly logger: Logger;
-  /** Where writes are recorded; the logger by default. */
+  /** Log of the writes; the logger by default. */
   readonly audit?: Logger;
   readonly metrics: Metrics;
   readonly version: string;

@@ -8,7 +8,7 @@ import { Disclosures } from './auth/disclosures.ts';
 import { KeyRing } from './auth/key-ring.ts';
 import { KeyUse } from './auth/key-use.ts';
 import type { GatewayOptions } from './gateway-options.ts';
-import { typedNames } from './git/typed-names.ts';
+import { staticDirectory } from './git/static-directory.ts';
 import { defaultTimeouts } from './http/client-timeouts.ts';
 import { cors } from './http/cors.ts';
 import { OpenStreams } from './http/open-streams.ts';
@@ -97,7 +97,7 @@ export function createServices(options: GatewayOptions, { port, accept }: Listen
     events: new AgentEvents(),
     agentReads: new AgentReads({ clock, limits: options.eventReads ?? {} }),
     gitHosts: options.gitHosts ?? {},
-    git: options.gitDirectory ?? typedNames(options.gitHosts ?? {}),
+    git: options.gitDirectory ?? staticDirectory(options.gitHosts ?? {}),
     templateName: options.defaultTemplateName ?? defaultTemplateName,
     allowOrigins: cors(options.corsOrigins ?? []),
     loadShedder: new LoadShedder({ load: options.load ?? {}, clock, metrics }),

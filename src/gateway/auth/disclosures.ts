@@ -64,7 +64,7 @@ export class Disclosures {
 
   #recordAtEnd(shown: readonly string[], { owner, keyName }: Principal, request: IncomingMessage, response: Response): void {
     const { audit, clientAddress } = this.#options;
-    // While the connection is there.
+    // The address is read at once, because the connection may end before the response.
     const client = clientAddress(request);
     response.once('close', () => {
       const { requestId, route } = response.locals;

@@ -10,15 +10,15 @@ export interface IssueKeyOptions {
   readonly owner: string;
   readonly role?: ApiKeySpec['role'];
   readonly description?: string;
-  /** RFC 3339. Absent: never. */
+  /** Time of the expiry in RFC 3339; a key without it never expires. */
   readonly expiresAt?: string;
-  /** The key that makes this one, which this one ends with. Absent: none. */
+  /** The key that makes this one; this one ends with it. Absent where no key makes it. */
   readonly issuedBy?: NonNullable<ApiKeySpec['issuedBy']>;
   readonly random?: RandomBytes;
 }
 
 export interface IssuedKey {
-  /** In clear, for the only time: it is stored nowhere. */
+  /** The key in clear. Only its hash is stored, so the caller can read it only here. */
   readonly key: string;
   readonly resource: ApiKey;
 }

@@ -5,9 +5,9 @@ export const maxChainLength = 8;
 
 /** A valid key, together with the keys that it depends on. */
 export interface KeyChain {
-  /** The lowest of the chain. */
+  /** The lowest role of the chain. */
   readonly role: ApiKeySpec['role'];
-  /** When the first key of the chain expires; Infinity where none does. */
+  /** Time at which the first key of the chain expires; Infinity where none does. */
   readonly expiresAtMs: number;
   /** UID of the key itself, then of the key that made it, and so on. */
   readonly uids: readonly string[];

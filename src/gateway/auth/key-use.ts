@@ -5,9 +5,9 @@ import type { Logger } from '@conversation-operator/kube/logger';
 import { apiKeys, type ApiKey } from '../../resources/api-key.ts';
 import type { Cache } from '../lookup/cache.ts';
 
-/** Between two writes about one key. */
+/** Minimum delay between two writes of `lastUsedTime` for one key. */
 const coarseMs = 60 * 60 * 1000;
-/** Between two looks at what has been used. */
+/** Delay before the keys used since the last round are written. */
 const intervalMs = 60 * 1000;
 
 export interface KeyUseOptions {
@@ -19,13 +19,13 @@ export interface KeyUseOptions {
 }
 
 /**
- * Writes into each ApiKey when it was last used: a minute later, at most once an hour whichever replica it is used on, and beside the
- * requests, so that none waits or fails for it. The patch names one field and no version, so it is in nobody's way.
+ * Writes into each ApiKey when it was last used: a minute later, at most once an hour for all replicas together, and outside the
+ * requests, so that no request waits or fails for it. The patch names one field and no version, so it conflicts with no other write.
  */
 export class KeyUse {
   readonly #options: KeyUseOptions;
   readonly #used = new Set<string>();
-  /** When this replica has written last: a cache may not show it yet. */
+  /** Time of this replica's last write by key. The cache may not show it yet. */
   readonly #written = new Map<string, number>();
   #timer: Timer | undefined;
   #writing: Promise<void> = Promise.resolve();
@@ -44,7 +44,7 @@ export class KeyUse {
     });
   }
 
-  /** What was used in the last minute is not written any more. */
+  /** Discards the uses of the last minute: they are not written. */
   async stop(): Promise<void> {
     this.#used.clear();
     this.#timer?.cancel();
@@ -59,7 +59,7 @@ export class KeyUse {
       for (const name of this.#used) await this.#writeOne(name);
       this.start();
     } catch (error) {
-      // It is not worth a line a minute.
+      // The next attempt, and the next warning, come an hour later: uses are not worth one warning per minute.
       logger.warn('The use of API keys is not recorded', { error });
       this.start(coarseMs);
     } finally {

@@ -31,17 +31,17 @@ function checksumOf(text: string): string {
   return digits;
 }
 
-/** A new API key in clear. Its last six digits are a checksum, so that a typing error is seen without a look-up. */
+/** A new API key in clear. Its last six digits are a checksum, so that a typing error is found without a read. */
 export function generateKey(random: RandomBytes = randomBytes): string {
   const rest = `${prefix}${randomBase62(randomDigits, random)}`;
   return `${rest}${checksumOf(rest)}`;
 }
 
-/** Whether the text looks like a key and its checksum is right. Says nothing about whether the key exists. */
+/** Whether the text has the form of a key and the right checksum. The key need not exist. */
 export const isWellFormedKey = (text: string): boolean =>
   shape.test(text) && checksumOf(text.slice(0, -checksumDigits)) === text.slice(-checksumDigits);
 
-/** What is stored of a key: SHA-256 in hex. Keys are random, so a plain hash can't be turned back. */
+/** The stored form of a key: its SHA-256 in hex. Keys are random, so that a plain hash can't be reversed. */
 export const hashKey = (key: string): string => createHash('sha256').update(key).digest('hex');
 
 /** Compares two hashes of `hashKey` in constant time. */

@@ -18,17 +18,17 @@ import type { CallbackHandler } from './handler.ts';
 
 export interface CallbackServerOptions {
   readonly handlers: readonly CallbackHandler[];
-  /** With the index `podIP` of `gatewayIndexers`. */
+  /** A cache that has the index `podIP` of `gatewayIndexers`. */
   readonly sandboxes: Cache<Sandbox>;
   readonly namespace: string;
   readonly host: string;
-  /** 0: any free one. */
+  /** 0 means any free port. */
   readonly port: number;
-  /** Connections at once; 2000 by default. The sandboxes of one owner may have a quarter of them. */
+  /** Maximum concurrent connections; 2000 by default. The sandboxes of one owner may have a quarter of them. */
   readonly maxConnections?: number;
   /** Maximum connections of one address at once, which is one sandbox where each has its own; by default without limit. */
   readonly maxConnectionsPerAddress?: number;
-  /** How long requests under way may take once it closes; 5 s by default. */
+  /** Maximum time for requests under way after `close`; 5 s by default. */
   readonly graceMs?: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -36,12 +36,12 @@ export interface CallbackServerOptions {
 }
 
 export interface CallbackServer {
-  /** Rejects with a message for people when it can't. */
+  /** Rejects with a message for people where the server can't listen. */
   listen(): Promise<{ readonly port: number }>;
   close(): Promise<void>;
 }
 
-/** The decoded segments of a path; undefined for one that could be taken for another. */
+/** The decoded segments of a path; undefined for an ambiguous path. */
 function segmentsOf(pathname: string): readonly string[] | undefined {
   try {
     const segments = pathname.slice(1).split('/').map(decodeURIComponent);
@@ -61,8 +61,8 @@ function ownerOfPod({ store }: Cache<Sandbox>, address: string): string | undefi
 }
 
 /**
- * The part of the installation that sandboxes may reach: a listener of its own, so that a network policy can close the REST
- * service to them. Whoever connects may be anything that a sandbox runs.
+ * The callback server is the part of the installation that sandboxes may reach: a listener of its own, so that a network policy can
+ * close the REST service to them. A client may be any process that a sandbox runs, so no request is trusted.
  */
 export function createCallbackServer(options: CallbackServerOptions): CallbackServer {
   const { sandboxes, namespace, clock, metrics, maxConnections = 2000, graceMs = 5000 } = options;

@@ -13,8 +13,8 @@ interface Entry {
 const maxNamed = 16;
 
 /**
- * Notifications that wait for an operator, each once. Owners have a share each, and take scheduler: one whose sandboxes have a lot to say delays and
- * displaces no notification of others. What is displaced is lost, and found by polling.
+ * Notifications that wait for an operator, each once. Each owner has a share, and owners take turns: an owner with many notifications delays and
+ * displaces no notification of others. A displaced notification is lost; the operator finds the change by polling.
  */
 export class NotificationQueue {
   readonly #maxSandboxesPerOwner: number;
@@ -44,7 +44,7 @@ export class NotificationQueue {
     if (entry.isOfAny) entry.conversationIds.clear();
   }
 
-  /** Takes up to so many, of the owners by scheduler. */
+  /** Removes and returns at most `count` notifications, of the owners in turns. */
   take(count: number): AgentNotification[] {
     const notifications: AgentNotification[] = [];
     while (notifications.length < count) {

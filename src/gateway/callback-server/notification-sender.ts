@@ -17,10 +17,10 @@ export interface NotificationSenderOptions {
   readonly resolve?: (host: string) => Promise<readonly string[]>;
 }
 
-/** How long addresses are taken to be right. */
+/** Delay before the addresses of the operators are resolved again. */
 const refreshMs = 10_000;
 const answerMs = 2_000;
-/** One that has just not taken anything is left alone for so long. */
+/** Delay before an operator that has failed gets the next request. */
 const restMs = 1_000;
 /** Maximum number of sandboxes of one owner, and of owners, whose notifications wait for one operator; beyond that the oldest are dropped. */
 const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
@@ -28,7 +28,7 @@ const queueLimits = { maxSandboxesPerOwner: 500, maxOwners: 5_000 };
 const systemLookup = async (host: string): Promise<readonly string[]> =>
   isIP(host) === 0 ? (await lookup(host, { all: true })).map(({ address }) => address) : [host];
 
-/** One operator: a request at a time, and what comes meanwhile goes with the next one, each conversation once. */
+/** One operator, with at most one request under way. Notifications that arrive meanwhile wait for the next one, each conversation once. */
 interface Target {
   readonly origin: string;
   readonly waiting: NotificationQueue;
@@ -99,7 +99,8 @@ export class NotificationSender {
     }
     target.isBusy = true;
     try {
-      while (!target.waiting.isEmpty && !this.#closing.signal.aborted) await this.#send(target.origin, target.waiting.take(maxNotifications));
+      while (!target.waiting.isEmpty && !this.#closing.signal.aborted)
+        await this.#send(target.origin, target.waiting.take(maxNotifications));
     } catch (error) {
       target.waiting.clear();
       target.restUntil = clock.monotonic() + restMs;
@@ -123,4 +124,9 @@ export class NotificationSender {
   }
 }
 
-const newTarget = (origin: string): Target => ({ origin, waiting: new NotificationQueue(queueLimits), isBusy: false, restUntil: -Infinity });
+const newTarget = (origin: string): Target => ({
+  origin,
+  waiting: new NotificationQueue(queueLimits),
+  isBusy: false,
+  restUntil: -Infinity,
+});

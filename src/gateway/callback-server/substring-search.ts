@@ -1,4 +1,4 @@
-/** Looks for a word in bytes that come in pieces, without keeping them. */
+/** Searches bytes that arrive in chunks for a word, and keeps only as many of them as a match across two chunks needs. */
 export class SubstringSearch {
   readonly #word: Buffer;
   #tail = Buffer.alloc(0);

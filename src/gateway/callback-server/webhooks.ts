@@ -13,13 +13,13 @@ import { SubstringSearch } from './substring-search.ts';
 
 export interface WebhooksOptions {
   readonly keys: Pick<SandboxKeys, 'sessionKey'>;
-  /** Returns at once. */
+  /** Passes a notification on to the operators without waiting for them. */
   readonly notify: (notification: AgentNotification, owner: string) => void;
   readonly clock: Clock;
   readonly metrics: Metrics;
 }
 
-/** In every event that changes what a conversation is, and in the whole state; in what a tool or a model says only by chance. */
+/** A text in every event that changes a conversation, and in its whole state. Output of a tool or a model has it only by chance. */
 const changeMarker = 'execution_status';
 /** Maximum bytes that are searched; a longer body counts as a change. */
 const maxSearchedBytes = 1024 * 1024;
@@ -34,8 +34,8 @@ const ownersBurst = 1_000;
 const maxOwners = 20_000;
 
 /**
- * The agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with the sandbox's session key. They are read
- * only as far as it takes to know that something may have changed, and believed in nothing: the operator asks the agent.
+ * Handles the agents' webhooks: `POST /webhooks/{sandbox}/conversations` and `…/events/{id}`, with the sandbox's session key. The handler
+ * reads a body only until it knows that something may have changed, and trusts nothing in it: the operator polls the agent.
  */
 export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): CallbackHandler {
   const buckets = new TokenBuckets({ clock, perSecond, burst, capacity: maxSandboxes });
@@ -43,7 +43,7 @@ export function webhooks({ keys, notify, clock, metrics }: WebhooksOptions): Cal
 
   const keyOf = (sandbox: Sandbox | undefined): string | undefined => {
     try {
-      // One that is compared in vain takes the place of the key of a sandbox that does not exist.
+      // A key that no client has replaces the key of an unknown sandbox, so that the check takes as long.
       return sandbox === undefined ? keys.sessionKey('none') : keys.sessionKey(sandbox.metadata.uid, sandbox.status?.masterKeyId);
     } catch {
       return undefined;

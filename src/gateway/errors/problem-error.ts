@@ -1,7 +1,7 @@
 import { problems, type ProblemCode } from './catalogue.ts';
 
 export interface FieldError {
-  /** Where, from the request's part on: `body.initial_message.content[0].text`, `query.limit`. */
+  /** The path of the field in the request: `body.initial_message.content[0].text`, `query.limit`. */
   readonly path: string;
   readonly message: string;
 }
@@ -9,16 +9,16 @@ export interface FieldError {
 export interface ProblemOptions extends ErrorOptions {
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** Where an interface has another one for it than the catalogue. */
+  /** The HTTP status, where an interface uses another one than the catalogue. */
   readonly status?: number;
-  /** Of a quota. */
+  /** The limit of a quota and its current use; absent for errors that no quota causes. */
   readonly usage?: { readonly limit: number; readonly current: number };
 }
 
 /** Terminal clients print what they read as markup, in which square brackets vanish or do harm. */
 const withoutBrackets = (text: string): string => text.replaceAll('[', '(').replaceAll(']', ')');
 
-/** What a client is told. `detail` has to be safe to show; the cause is for the log alone. */
+/** An error that becomes the problem response to a client. `detail` must be safe to show; only the log has the cause. */
 export class ProblemError extends Error {
   override readonly name = 'ProblemError';
   readonly code: ProblemCode;
@@ -37,7 +37,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** For what does not exist and for what belongs to someone else alike. */
+/** The same problem for an object that does not exist and for an object of another owner. */
 export const notFound = (what: 'conversation' | 'sandbox' | 'sandbox spec' | 'parent conversation' | 'API key'): ProblemError =>
   new ProblemError('not-found', `There is no such ${what}.`);
 

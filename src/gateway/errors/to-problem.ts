@@ -17,13 +17,13 @@ const apiProblem = (error: ApiError): ProblemError => {
   return new ProblemError('internal', 'Something went wrong on our side.', { cause: error });
 };
 
-/** The one way from anything thrown to what a client sees. */
+/** Converts every thrown value to the problem that a client gets. */
 export function toProblem(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;
   if (error instanceof ApiError) return apiProblem(error);
   if (error instanceof TransportError) return unavailable(undefined, error);
   if (error instanceof Error && 'status' in error && error.status !== undefined) {
-    // From express and what it is built on: bad percent-encoding.
+    // Express throws these errors for bad percent-encoding.
     if (error.status === 400) return new ProblemError('malformed-request', 'The request could not be read.', { cause: error });
   }
   return new ProblemError('internal', 'Something went wrong on our side.', { cause: error });

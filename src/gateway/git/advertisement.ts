@@ -2,40 +2,40 @@ import { isBranchName } from '../v1/schemas.ts';
 import type { GitBranch } from './directory.ts';
 import { delimiter, flush, MalformedPacketError, packet, packetsOf } from './pkt-line.ts';
 
-/** Branches and the default one; undefined when HEAD says nothing. */
+/** The branches and the default branch; the latter is undefined where HEAD names none. */
 export interface Refs {
   readonly branches: readonly GitBranch[];
   readonly defaultBranch: string | undefined;
-  /** Whether the branch or tag that was asked for is among the references; absent where none was. */
+  /** Whether the requested branch or tag is among the references; absent where none was requested. */
   readonly hasNamed?: boolean;
 }
 
-/** How a host of protocol version 2 lists references. */
+/** The capabilities of a host of protocol version 2 that requests for references depend on. */
 export interface Capabilities {
   readonly objectFormat: string | undefined;
-  /** It tells the default branch of a repository without commits. */
+  /** Whether the host reports the default branch of a repository without commits. */
   readonly unborn: boolean;
 }
 
-/** What `info/refs` has said. */
+/** The content of a host's answer to `info/refs`. */
 export type Advertisement =
   | {
       readonly kind: 'refs';
       readonly refs: Refs;
-      /** By a host that only serves files: what HEAD refers to is in a file of its own. */
+      /** Whether the host only serves files. The target of HEAD is then in a file of its own. */
       readonly isPlain: boolean;
     }
   | { readonly kind: 'capabilities'; readonly capabilities: Capabilities }
-  /** Within an answer of status 200. */
+  /** The host refuses the request within an answer of status 200. */
   | { readonly kind: 'refused'; readonly isAboutAccess: boolean }
-  /** No answer of a git host: a login page, a captive portal. */
+  /** The answer is none of a git host, but a login page or a captive portal. */
   | { readonly kind: 'unreadable' };
 
 const unreadable: Advertisement = { kind: 'unreadable' };
 const heads = 'refs/heads/';
-/** What `git clone --branch` takes a name for. */
+/** The references that a name may mean to `git clone --branch`. */
 const fullNames = (name: string): readonly string[] => [`${heads}${name}`, `refs/tags/${name}`];
-/** SHA-1 or SHA-256. */
+/** A commit is named by its SHA-1 or SHA-256. */
 const sha = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 const aboutAccess = /not found|not exist|denied|permission|access|not authori[sz]ed|unauthori[sz]ed|forbidden/i;
 
@@ -58,34 +58,34 @@ class RefList {
       this.#branches.push({ name: name.slice(heads.length), commitSha });
   }
 
-  /** @param target What HEAD is a symbolic reference to. */
+  /** @param target The reference that HEAD points to. */
   pointHead(target: string): void {
     if (target.startsWith(heads) && isBranch(target.slice(heads.length))) this.#defaultBranch = target.slice(heads.length);
   }
 
-  /** Old hosts do not say what HEAD refers to; what git itself guesses then has the same commit. */
+  /** Returns the references. Where a host does not report the target of HEAD, it is guessed as git does: a branch of the same commit. */
   refs(): Refs {
     const named = this.#named === undefined ? {} : { hasNamed: this.#hasNamed };
     const candidates = this.#branches.filter(({ commitSha }) => commitSha === this.#head).map(({ name }) => name);
     const guess = ['main', 'master'].find((name) => candidates.includes(name)) ?? candidates[0];
     const defaultBranch = this.#defaultBranch ?? guess;
     const [head, isListed] = [this.#head, this.#branches.some(({ name }) => name === defaultBranch)];
-    // HEAD comes first, so it is there where the list was cut before its branch.
+    // HEAD is the first reference, so it is known even where the list was truncated before its branch.
     if (defaultBranch === undefined || head === undefined || isListed) return { branches: this.#branches, defaultBranch, ...named };
     return { branches: [{ name: defaultBranch, commitSha: head }, ...this.#branches], defaultBranch, ...named };
   }
 }
 
-/** What a start accepts: no other name is worth showing. */
+/** Whether a start accepts the name. Other names are left out: a client could not use them. */
 const isBranch = (name: string): boolean => !name.includes('\u{fffd}') && isBranchName(name);
 
 const lineOf = (data: Buffer): string => data.toString('utf8').replace(/\n$/, '');
 
 /**
  * Reads the answer to `info/refs?service=git-upload-pack`: git's smart protocol of version 0, 1 or 2, or the plain list of a host
- * that only serves files. A body that was cut short says as much as has come.
+ * that only serves files. A truncated body yields the references that have arrived.
  *
- * @param named A branch or tag that is asked for.
+ * @param named The requested branch or tag.
  */
 export function readAdvertisement(body: Buffer, contentType: string, named?: string): Advertisement {
   const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? '';
@@ -104,7 +104,7 @@ function readSmart(body: Buffer, named: string | undefined): Advertisement {
   let any = false;
   for (const data of lines) {
     if (typeof data === 'string') {
-      // After the line that names the service, and at the end of the list.
+      // A flush packet follows the line that names the service, and ends the list.
       if (any) break;
       continue;
     }
@@ -138,7 +138,7 @@ function readCapabilities(lines: Iterable<Buffer | string>): Capabilities {
 function readPlainList(body: Buffer, named: string | undefined): Advertisement {
   const text = body.toString('utf8');
   const list = new RefList(named);
-  // A last line without an end was cut off.
+  // A last line without a line end is truncated, and left out.
   const lines = text
     .slice(0, text.lastIndexOf('\n') + 1)
     .split('\n')
@@ -151,13 +151,13 @@ function readPlainList(body: Buffer, named: string | undefined): Advertisement {
   return lines.length > 0 ? { kind: 'refs', refs: list.refs(), isPlain: true } : unreadable;
 }
 
-/** What a host that only serves files has in the file HEAD. */
+/** The default branch in the file HEAD of a host that only serves files; undefined where HEAD names no branch. */
 export function readPlainHead(text: string): string | undefined {
   const name = /^ref: refs\/heads\/(\S+)\s*$/.exec(text)?.[1];
   return name !== undefined && isBranch(name) ? name : undefined;
 }
 
-/** The body of a request for the branches and HEAD, or for what may be the one of this name, in version 2. */
+/** The body of a request of version 2 for the branches and HEAD, or for the references that `named` may mean. */
 export const listRequest = ({ objectFormat, unborn }: Capabilities, named?: string): string =>
   [
     packet('command=ls-refs\n'),

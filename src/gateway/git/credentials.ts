@@ -1,13 +1,13 @@
-/** What opens private repositories of a git host. */
+/** A credential that opens private repositories of a git host. */
 export interface GitCredential {
-  /** Of the Authorization header: a secret. */
+  /** Value of the Authorization header: a secret. */
   readonly authorization: string;
-  /** What it is called where people look after it: no secret. */
+  /** Name of the credential where people manage it: no secret. */
   readonly name: string;
 }
 
 export interface GitCredentials {
-  /** An owner's own credential for a provider, else everybody's; as it is now. Never rejects. */
+  /** The present credential of an owner for a provider, else that of all owners. Never rejects. */
   of(owner: string, provider: string): Promise<GitCredential | undefined>;
 }
 

@@ -7,7 +7,7 @@ export interface GitRepository {
 
 export interface GitBranch {
   readonly name: string;
-  /** Empty where the host could not be asked. */
+  /** Empty where the host gave no answer. */
   readonly commitSha: string;
 }
 
@@ -19,24 +19,24 @@ export interface GitWish {
 }
 
 export interface GitSearch {
-  /** Whose access to the host counts. */
+  /** The owner whose access to the host counts. */
   readonly owner: string;
   readonly provider: string;
   readonly query: string;
   readonly limit: number;
 }
 
-/** `unknown`: the host can't be asked at the moment, or is none that could be. */
+/** `unknown`: the host does not answer at the moment, or has no HTTP URL. */
 export type GitAccess = 'granted' | 'denied' | 'unknown';
 
-/** `branch-not-found`: the repository is there, without a branch or tag of the name. */
+/** `branch-not-found`: the repository exists, but has no branch or tag of the name. */
 export type GitCheck = GitAccess | 'branch-not-found';
 
-/** What is known of repositories on the configured git hosts. Nothing is found on a host that is not configured. Never rejects. */
+/** Reads about repositories on the configured git hosts. Nothing is found on a host that is not configured. Never rejects. */
 export interface GitDirectory {
-  /** Whether a repository is there for this owner to read, with this branch or tag. Without a provider, on the first host. */
+  /** Whether this owner may read the repository with this branch or tag. Without a provider, the first host is asked. */
   access(wish: GitWish): Promise<GitCheck>;
   repositories(search: GitSearch): Promise<readonly GitRepository[]>;
-  /** The default one first. */
+  /** Returns the default branch first. */
   branches(search: GitSearch & { readonly repository: string }): Promise<readonly GitBranch[]>;
 }

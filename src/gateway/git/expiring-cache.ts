@@ -6,12 +6,12 @@ interface Entry<V> {
   readonly bytes: number;
 }
 
-/** Values for a while, within bounds: what was used longest ago goes first. */
+/** Keeps values for a limited time, and within limits: the least recently used value is removed first. */
 export class ExpiringCache<V> {
   readonly #clock: Clock;
   readonly #maxEntries: number;
   readonly #maxBytes: number;
-  // In order of use: a Map keeps the order of insertion.
+  // The entries are in the order of their use, because a Map keeps the order of insertion.
   readonly #entries = new Map<string, Entry<V>>();
   #bytes = 0;
 
@@ -25,7 +25,7 @@ export class ExpiringCache<V> {
     return this.#entries.size;
   }
 
-  /** Of all values, as they were said. */
+  /** The sum of the sizes that the callers of `set` have given. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -39,7 +39,7 @@ export class ExpiringCache<V> {
     return entry.value;
   }
 
-  /** @param bytes About how much memory it takes. */
+  /** @param bytes Approximate memory of the value. */
   set(key: string, value: V, forMs: number, bytes: number): void {
     const known = this.#entries.get(key);
     if (known !== undefined) this.#delete(key, known);

@@ -4,52 +4,51 @@ import { Agent, request, type Dispatcher } from 'undici';
 export interface GitRequest {
   readonly method: 'GET' | 'POST';
   readonly url: URL;
-  /** Where redirects may lead: nowhere but below this URL, */
+  /** Redirects lead only below this URL. */
   readonly within: URL;
-  /** and to what ends like this, as git has it too. Else to a page for people, which says nothing. */
+  /** Redirects lead only to paths with this ending, as git itself requires: others are pages for people. */
   readonly ending: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  /** Of the Authorization header. */
+  /** Value of the Authorization header. */
   readonly authorization?: string | undefined;
   readonly signal: AbortSignal;
-  /** Of an answer; the rest is not read. */
+  /** Maximum bytes of an answer that are read. */
   readonly maxBodyBytes: number;
 }
 
 export interface GitAnswer {
   readonly status: number;
   readonly contentType: string;
-  /** As much as was read. */
   readonly body: Buffer;
-  /** There was more. */
-  readonly isCut: boolean;
-  /** Where it came from, after redirects. */
+  /** Whether the body may be longer than the bytes that were read. */
+  readonly isTruncated: boolean;
+  /** The URL of the answer, after redirects. */
   readonly url: URL;
 }
 
 export interface GitStreamRequest extends Omit<GitRequest, 'body' | 'maxBodyBytes'> {
-  /** Sent as it comes. */
+  /** The body, which is sent as it arrives. */
   readonly body?: Readable;
 }
 
 export interface GitStream {
   readonly status: number;
   readonly headers: Dispatcher.ResponseData['headers'];
-  /** To be read, or destroyed, in any case. */
+  /** The caller reads or destroys the body in any case. */
   readonly body: Readable;
-  /** Where it comes from, after redirects. */
+  /** The URL of the answer, after redirects. */
   readonly url: URL;
 }
 
-/** What happened in one word, and nothing that would say where the host is. */
+/** The failure of a request to a git host. `reason` is one word, and the error discloses nothing about the address of the host. */
 export class GitHostError extends Error {
   override readonly name = 'GitHostError';
   readonly reason: string;
-  /** When it has answered after all. */
+  /** The status of the answer; undefined where the host gave none. */
   readonly status: number | undefined;
 
-  /** There was not even a connection. */
+  /** Whether no connection was established. */
   get isUnreachable(): boolean {
     return notConnected.has(this.reason);
   }
@@ -62,14 +61,14 @@ export class GitHostError extends Error {
 }
 
 export interface GitHttpOptions {
-  /** To one host at once; further requests wait. */
+  /** Maximum concurrent connections to one host; further requests wait. */
   readonly connections: number;
   readonly connectTimeoutMs: number;
 }
 
 const maxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-/** Of attempts to connect: nothing was sent, and another question would fare no better. */
+/** Errors of attempts to connect. Nothing was sent, and another request would fail too. */
 const notConnected: ReadonlySet<string> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
   'ETIMEDOUT',
@@ -79,13 +78,13 @@ const notConnected: ReadonlySet<string> = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
 ]);
-/** A pooled connection that the host closed in the same moment. */
+/** Errors of a pooled connection that the host closed at the moment of the request. */
 const staleConnection: ReadonlySet<string> = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE']);
 
-/** Hosts tell git apart from browsers by this. */
+/** Hosts distinguish git from browsers by this header. */
 const userAgent = 'git/2 (conversation-operator)';
 
-/** Bounded requests to git hosts. Credentials and questions go nowhere but below the base URL that is configured for a host. */
+/** Sends bounded requests to git hosts. Requests and credentials are only sent to URLs below the configured base URL of a host. */
 export class GitHttp {
   readonly #dispatcher: Dispatcher;
 
@@ -102,7 +101,7 @@ export class GitHttp {
     });
   }
 
-  /** Any answer; throws `GitHostError` where there is none. */
+  /** Returns the answer, whatever its status; throws `GitHostError` where there is none. */
   async send(options: GitRequest): Promise<GitAnswer> {
     let { url } = options;
     for (let hops = 0; ; hops++) {
@@ -114,7 +113,7 @@ export class GitHttp {
     }
   }
 
-  /** Any answer whose body is still to come; what it takes the caller bounds by the signal. Throws `GitHostError` where there is none. */
+  /** Returns the answer before its body has arrived; the signal bounds the time. Throws `GitHostError` where there is none. */
   async open(options: GitStreamRequest): Promise<GitStream> {
     const { method, headers, body = null, authorization, signal } = options;
     let { url } = options;
@@ -128,13 +127,13 @@ export class GitHttp {
       }).catch((error: unknown) => {
         throw hostError(error, signal);
       });
-      // An error of the signal has to find somebody, also when nobody reads any more.
+      // An abort after the last read would otherwise be an error without a listener, and end the process.
       response.body.on('error', () => undefined);
       const { statusCode: status } = response;
       if (!redirects.has(status)) return { status, headers: response.headers, body: response.body, url };
       response.body.destroy();
       const { location } = response.headers;
-      // What was sent can't be sent again.
+      // A body that was sent can't be sent again.
       if (hops === maxRedirects || method !== 'GET') throw new GitHostError('redirect', { status });
       url = redirected(url, typeof location === 'string' ? location : undefined, options, status);
     }
@@ -175,7 +174,7 @@ export class GitHttp {
       location: typeof location === 'string' ? location : undefined,
       url,
       body: content,
-      isCut: content.length >= limit,
+      isTruncated: content.length >= limit,
     };
   }
 }
@@ -198,7 +197,7 @@ function redirected(
   return next;
 }
 
-/** Of the same origin, and not above the path. */
+/** Whether `url` has the origin of `base`, and a path below the path of `base`. */
 const isBelow = (url: URL, base: URL): boolean =>
   url.origin === base.origin && url.username === '' && url.pathname.startsWith(`${base.pathname.replace(/\/+$/, '')}/`);
 
@@ -212,7 +211,7 @@ function withoutUser(url: URL): URL {
 /** Leaving the loop destroys the body, and with it the connection: the rest is not read. */
 async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: number): Promise<Buffer> {
   if (maxBytes === 0) {
-    // Short ones are read, so that the connection can be used again.
+    // A short body is read, so that the connection can be used again.
     await body.dump({ limit: 16_384 });
     return Buffer.alloc(0);
   }

@@ -1,12 +1,12 @@
 import { credentialIn, type GitCredential } from './credentials.ts';
-import type { GitHosts } from './typed-names.ts';
+import type { GitHosts } from './static-directory.ts';
 
-/** A git host that can be asked over HTTP. */
+/** A git host that answers over HTTP. */
 export interface Host {
   readonly provider: string;
-  /** Without user, query and fragment. */
+  /** The base URL without user, query and fragment. */
   readonly url: URL;
-  /** A user in the URL itself: for owners without another credential. */
+  /** The user in the URL itself, for owners without another credential. */
   readonly credential: GitCredential | undefined;
 }
 
@@ -14,7 +14,7 @@ export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
   new Map(
     Object.entries(hosts).flatMap(([provider, base]) => {
       const url = new URL(base);
-      // Folders are for whoever clones to look at: they are on the sandbox's side.
+      // A folder is no host: the sandbox clones from it without the gateway.
       if (url.protocol !== 'http:' && url.protocol !== 'https:') return [];
       const credential = credentialIn(url);
       url.username = '';
@@ -25,7 +25,7 @@ export const hostsOf = (hosts: GitHosts): ReadonlyMap<string, Host> =>
     }),
   );
 
-/** Where git clones from. */
+/** The URL from which git clones the repository. */
 export function repositoryUrl({ url }: Host, repository: string): URL {
   const path = repository.split('/').map(encodeURIComponent).join('/');
   return new URL(`${url.pathname.replace(/\/+$/, '')}/${path}.git`, url);

@@ -9,7 +9,7 @@ const headerBytes = 4;
 const maxPacketBytes = 65_520;
 const special: Readonly<Record<number, Packet>> = { 0: 'flush', 1: 'delimiter', 2: 'end' };
 
-/** The packets of a body. One that is cut off at its end is left out; throws `MalformedPacketError` at what is no packet. */
+/** Yields the packets of a body. A truncated last packet is left out; throws `MalformedPacketError` at bytes that are no packet. */
 export function* packetsOf(body: Buffer): Generator<Packet, void, undefined> {
   for (let at = 0; at + headerBytes <= body.length;) {
     const header = body.toString('latin1', at, at + headerBytes);

@@ -6,12 +6,12 @@ import type { GitCredential, GitCredentials } from './credentials.ts';
 import { ExpiringCache } from './expiring-cache.ts';
 import { GitHostError, GitHttp, type GitStream } from './git-http.ts';
 import { hostsOf, repositoryUrl, type Host } from './hosts.ts';
-import type { GitHosts } from './typed-names.ts';
+import type { GitHosts } from './static-directory.ts';
 
 export interface PrivateHostOptions {
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
-  /** To one host at once. */
+  /** Maximum concurrent connections to one host. */
   readonly connections: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -21,15 +21,15 @@ export interface Wanted {
   readonly owner: string;
   readonly provider: string;
   readonly repository: string;
-  /** What the client says about the protocol. Whoever hands them in leaves out what is nobody else's business. */
+  /** The headers of the client about the protocol. The caller leaves out all others, so that the host does not get them. */
   readonly headers: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
 /**
- * - open: nobody needs a credential for it, or there is none: the client can do without us.
- * - denied: the host does not let this credential in, or has no such repository: it does not say which.
- * - failed: in one word, which does not say where the host is.
+ * - open: the repository needs no credential, or there is none: the client can clone without the gateway.
+ * - denied: the host does not accept this credential, or has no such repository: hosts do not distinguish these.
+ * - failed: the host gave no usable answer; `reason` is one word, and does not disclose the address of the host.
  */
 export type HostAnswer =
   | { readonly kind: 'stream'; readonly stream: GitStream }
@@ -37,22 +37,22 @@ export type HostAnswer =
   | { readonly kind: 'denied' }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** What hosts answer for a wrong name, and to those who may not know that it is right. 451: taken down. */
+/** Statuses for repositories that do not exist, or that the client may not see. Status 451: the repository is taken down. */
 const denials: ReadonlySet<number> = new Set([401, 403, 404, 410, 451]);
 const infoRefs = '/info/refs';
 const uploadPack = '/git-upload-pack';
 const connectTimeoutMs = 10_000;
-/** As long as a fetch may take that follows a look at the references. */
+/** Lifetime of a location in the cache: the maximum delay between the request for the references and the last fetch. */
 const locationMs = 600_000;
 const locations = { maxEntries: 10_000, maxBytes: 4 * 1024 * 1024 };
 
-/** Reads repositories of git hosts by the credentials of owners. A credential is shown to a host only where it does not do without. */
+/** Reads repositories of git hosts by the credentials of owners. A host gets a credential only where it refuses the request without one. */
 export class PrivateHost {
   readonly #hosts: ReadonlyMap<string, Host>;
   readonly #credentials: GitCredentials;
   readonly #http: GitHttp;
   readonly #logger: Logger;
-  /** Where a repository is that was renamed: what is sent to the old place can't be sent again. */
+  /** The URLs of repositories after redirects: a POST can't follow a redirect, because its body can't be sent again. */
   readonly #locations: ExpiringCache<URL>;
 
   constructor({ hosts, credentials, connections, clock, logger }: PrivateHostOptions) {
@@ -105,12 +105,12 @@ export class PrivateHost {
     }
   }
 
-  /** Hosts without smart HTTP count too: what everybody may read is for the client to fetch. */
+  /** Whether the repository is readable without a credential. Hosts without smart HTTP count too: the client can clone from them itself. */
   async #isOpen(host: Host, { repository, signal }: Wanted): Promise<boolean> {
     try {
       const { status, headers, body } = await this.#http.open(infoRefsOf(host, repository, { 'git-protocol': 'version=2' }, signal));
       body.destroy();
-      // A login page is none either.
+      // A login page has status 200, but is no answer of git.
       return status === 200 && !contentTypeOf(headers).startsWith('text/html');
     } catch (error) {
       if (error instanceof GitHostError && error.reason === 'redirect') return false;
@@ -136,7 +136,7 @@ export class PrivateHost {
     if (status === 200 && contentTypeOf(headers) === `application/x-git-upload-pack-${what}`) return { kind: 'stream', stream };
     body.destroy();
     if (denials.has(status)) {
-      // 404 is what a host says of everything that it does not want to tell about.
+      // Hosts answer 404 for every repository whose existence they do not disclose, so 404 does not mean a refused credential.
       if (status !== 404) this.#logger.warn('a git host does not accept a credential for a clone', { provider, status });
       return { kind: 'denied' };
     }

@@ -1,6 +1,6 @@
 const firstBytes = 4096;
 
-/** Puts chunks into one buffer as they come. Kept apart, chunks of a byte would take a hundred times the room of what is in them. */
+/** Copies chunks into one buffer as they arrive. A list of chunks of one byte would take a hundred times the memory of its content. */
 export class ByteGatherer {
   #buffer = Buffer.alloc(0);
   #length = 0;

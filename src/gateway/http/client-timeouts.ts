@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ProblemError } from '../errors/problem-error.ts';
 
-/** How long the server waits for clients, in milliseconds. */
+/** Timeouts of the server for clients, in milliseconds. */
 export interface ClientTimeouts {
-  /** For the headers of a request, from its first byte on or from the beginning of the connection. */
+  /** Maximum time for the headers of a request, from its first byte or from the beginning of the connection. */
   readonly headersMs: number;
-  /** For a whole request. Not for what is proxied: an upload may take longer, and has a limit of its own. */
+  /** Maximum time for a whole request. Proxied requests have a limit of their own, because an upload may take longer. */
   readonly requestMs: number;
-  /** On a connection that nothing is on. Longer than common load balancers wait, so that it is they who close it. */
+  /** Maximum time of an idle connection. Common load balancers have a shorter one, so that they close the connection first. */
   readonly keepAliveMs: number;
-  /** For one who reads nothing of an answer that waits for it. */
+  /** Maximum time in which a client reads nothing of its answer. */
   readonly stallMs: number;
-  /** For the rest of a request that has its response: a client that still sends would lose the response with the connection. */
+  /** Maximum time for the rest of a request after its response: a close would lose the response of a client that still sends. */
   readonly lingerMs: number;
 }
 
@@ -28,14 +28,14 @@ export const lateRequest = () => new ProblemError('request-timeout', 'The reques
 /** Limits how long a client may take for its answer, and afterwards for the rest of its request. */
 export function endInTime(request: IncomingMessage, response: ServerResponse, { stallMs, lingerMs }: ClientTimeouts): void {
   response.once('prefinish', () => {
-    // All is written, and some of it waits for the client. Each part that it takes gives it the full time again.
+    // The response is written, but the client has not read all of it. Each part that it reads restarts the timeout.
     if ((response.socket?.writableLength ?? 0) > 0) response.setTimeout(stallMs, () => response.destroy());
   });
   response.once('finish', () => {
     if (request.complete) return;
     const timer = setTimeout(() => request.socket.destroy(), lingerMs);
     request.once('close', () => clearTimeout(timer)).once('end', () => clearTimeout(timer));
-    // Nobody reads it any more.
+    // The handler has answered and reads no more of the body; the rest is discarded.
     request.unpipe();
     request.resume();
   });

@@ -11,7 +11,7 @@ const requestHeaders = [
   'X-OpenHands-Client-Version',
   'X-OpenHands-Telemetry-Distinct-Id',
 ].join(', ');
-/** As long as browsers keep it at most: every request of a page on another origin is preflighted. */
+/** Maximum age that browsers accept, because they preflight every request of a page on another origin. */
 const maxAgeSeconds = 7200;
 
 /** Origins whose pages may read responses; `*` means every origin. */
@@ -24,13 +24,12 @@ function allowing(origins: CorsOrigins, origin: string | undefined): Readonly<Re
   return { 'access-control-allow-origin': origin };
 }
 
-/** Headers of an agent's answer that a proxy leaves out, beside ours: a browser refuses two answers to one question. */
+/** Whether the proxy removes the header from an agent's answer: browsers refuse an answer with two headers of CORS. */
 export const isCorsHeader = (name: string): boolean => name.toLowerCase().startsWith('access-control-');
 
 /**
- * Lets pages of the given origins use everything that comes after it, errors included, and answers their preflights, on every path
- * and without a key. There are no cookies here, so it is the API key that protects, and an origin gives no right by itself. Without
- * origins it does nothing.
+ * Allows pages of the given origins to read all responses, errors included, and answers their preflights, on every path and without a
+ * key. The gateway has no cookies, so an origin gives no right without an API key. Without origins the function does nothing.
  * @returns Whether the request was a preflight, which is answered then.
  */
 export function cors(origins: CorsOrigins): (request: IncomingMessage, response: ServerResponse) => boolean {

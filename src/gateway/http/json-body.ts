@@ -48,7 +48,7 @@ function decoderOf({ headers }: IncomingMessage): Transform | undefined {
   return create();
 }
 
-/** The body of a request, unpacked. The request has to announce JSON. Throws the problem to respond with; the rest of the body is not read then. */
+/** Reads and decompresses the JSON body of a request. Throws the problem to respond with, and leaves the rest of the body unread. */
 export async function readBody(request: IncomingMessage): Promise<Buffer> {
   refuseOtherTypes(request);
   if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) throw tooLarge();

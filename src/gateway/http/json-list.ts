@@ -54,7 +54,7 @@ function begin(response: ServerResponse): void {
   response.setTimeout(defaultTimeouts.stallMs, () => response.destroy());
 }
 
-/** Resolves when the client has taken the bytes that were written, or has left. */
+/** Resolves when the client has read the written bytes, or has disconnected. */
 const drained = (response: ServerResponse): Promise<void> =>
   new Promise((resolve) => {
     const done = () => {

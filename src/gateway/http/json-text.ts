@@ -1,6 +1,6 @@
 import { ProblemError } from '../errors/problem-error.ts';
 
-/** No request that this service knows comes near it. */
+/** Maximum depth of a body. All requests of this service are far below it. */
 const maxDepth = 64;
 /** Maximum length of a name in a message: the name is the client's own text. */
 const maxShownLength = 64;
@@ -8,7 +8,7 @@ const maxShownLength = 64;
 interface Level {
   /** The names that an object has so far; undefined for an array. */
   readonly names: Set<string> | undefined;
-  /** Where in it the reader is. */
+  /** The name or the index at which the reader is. */
   name: string;
   index: number;
   expectsName: boolean;
@@ -87,6 +87,6 @@ function readName(token: string, levels: readonly Level[]): void {
   const name = token.includes('\\') ? String(JSON.parse(token)) : token.slice(1, -1);
   level.expectsName = false;
   level.name = name;
-  if (level.names.has(name)) throw malformed(`The name "${shown(name)}" stands twice in the same object, at ${pathOf(levels)}.`);
+  if (level.names.has(name)) throw malformed(`The name "${shown(name)}" occurs twice in the same object, at ${pathOf(levels)}.`);
   level.names.add(name);
 }

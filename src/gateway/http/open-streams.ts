@@ -2,14 +2,14 @@ import { shareProblem } from '../limits/share-problem.ts';
 import { Shares, type Release } from '@conversation-operator/kube/shares';
 
 export interface StreamLimits {
-  /** Streams that follow a start, at once: of all owners, and of one. */
+  /** Maximum concurrent streams that follow a start: of all owners, and of one. */
   readonly total: number;
   readonly perOwner: number;
 }
 
 export const defaultStreamLimits: StreamLimits = { total: 2000, perOwner: 250 };
 
-/** The answers that are still being written, so that a shutdown can bring each to a proper end. */
+/** Tracks the answers that are still being written, so that a shutdown ends each of them properly. */
 export class OpenStreams {
   readonly #ends = new Set<() => void>();
   readonly #shares: Shares;

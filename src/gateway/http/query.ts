@@ -1,15 +1,15 @@
 import { ProblemError } from '../errors/problem-error.ts';
 
-/** Parameters that may be given more than once. Of any other the last one counts. */
+/** Parameters that may be given more than once. The last value of every other parameter counts. */
 const repeatable: ReadonlySet<string> = new Set(['id', 'ids']);
 
-/** Refuses a query that lenient readers repair in different ways: a percent sign without digits, bytes that are not UTF-8. Refuses NUL too. */
+/** Refuses a query that parsers repair in different ways: a percent sign without digits, or bytes that are not UTF-8. Refuses NUL too. */
 function refuseUnreadable(query: string): void {
   if (!query.includes('%')) return;
   try {
     if (!decodeURIComponent(query).includes('\0')) return;
   } catch {
-    // Told below.
+    // The error is thrown below.
   }
   throw new ProblemError('malformed-request', 'The query is not percent-encoded UTF-8 text.');
 }

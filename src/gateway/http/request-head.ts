@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ProblemError } from '../errors/problem-error.ts';
 
-/** Browsers send some 20, and each proxy on the way some more. */
+/** Maximum number of headers: browsers send about 20, and each proxy adds some. */
 const maxHeaders = 200;
 /** Headers that a request may have once: of two, the gateway and a proxy before it could each believe another one. */
 const single: ReadonlySet<string> = new Set([
@@ -10,7 +10,7 @@ const single: ReadonlySet<string> = new Set([
 /** A host name or address, and a port. */
 const hostForm = /^(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])?(?::\d{0,5})?$/;
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i;
-/** Printable, and no fragment, which has no place in a request. */
+/** Printable characters without `#`: a request has no fragment. */
 const plainTarget = /^[!"$-~]*$/;
 
 const refuse = (detail: string) => new ProblemError('malformed-request', detail);
@@ -28,8 +28,8 @@ function repeatedName(rawHeaders: readonly string[]): string | undefined {
 }
 
 /**
- * The flaw of a request that could be parsed: two readers could take it for different requests. A target in absolute
- * form becomes one in origin form.
+ * The problem of an ambiguous request, which two parsers could take for different requests; undefined where there is none. A target in
+ * absolute form becomes one in origin form.
  */
 export function headFlaw(request: IncomingMessage): ProblemError | undefined {
   const { rawHeaders, headers, httpVersion } = request;

@@ -11,14 +11,14 @@ declare module 'express-serve-static-core' {
   interface Locals {
     requestId: string;
     route?: Route;
-    /** Set also where the path is known and the method is not. */
+    /** The pattern of the path, also where no route has the method. */
     pattern?: string | undefined;
     principal?: Principal;
     /** Owner of the API key, or of the sandbox whose session key the request shows. */
     owner?: string;
     /** Subject of a write, for the audit. */
     target?: string;
-    /** Gives back what the request holds while it is worked on. */
+    /** Releases the places that the request holds. */
     leave?: () => void;
     /** Result of the handler. */
     result?: HandlerResult;
@@ -27,20 +27,20 @@ declare module 'express-serve-static-core' {
   }
 }
 
-/** Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself; undefined where these are not counted. */
+/** Result of a handler: JSON to send, also as text, or the number of bytes that it has sent itself; undefined where no bytes count. */
 export type HandlerResult =
   { readonly status?: number; readonly json: unknown } | { readonly jsonText: string } | { readonly sentBytes: number } | undefined;
 
 /** Description of an endpoint, of which the router and the OpenAPI document are both made. */
 interface Description {
   readonly method: 'get' | 'post' | 'patch' | 'delete';
-  /** As in OpenAPI: /api/v1/sandboxes/{id}. */
+  /** The path in the form of OpenAPI: /api/v1/sandboxes/{id}. */
   readonly path: string;
   readonly operationId: string;
   readonly tag: string;
   readonly summary: string;
   readonly responses: Readonly<Record<number, z.ZodType>>;
-  /** Beside those that any endpoint of its kind may answer. */
+  /** Problems of this endpoint, besides those of every endpoint of its kind. */
   readonly problems?: readonly ProblemCode[];
   readonly deprecated?: true;
   /** Good answers may have a Link to the next page. */
@@ -54,7 +54,7 @@ export interface Route extends Description {
   readonly access: 'key' | 'session' | 'open';
   readonly params?: z.ZodType;
   readonly query?: z.ZodType;
-  /** By their names in lower case. */
+  /** Schema of the headers, by their names in lower case. */
   readonly headers?: z.ZodType;
   readonly body?: z.ZodType;
   readonly handle: (raw: RawCall) => HandlerResult | Promise<HandlerResult>;

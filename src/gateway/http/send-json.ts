@@ -2,11 +2,11 @@ import type { ServerResponse } from 'node:http';
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Returns the length in bytes. Without the charset that express would add: JSON has none. */
+/** Sends JSON, and returns its length in bytes. The Content-Type has no charset, because JSON defines none. */
 export const sendJson = (response: ServerResponse, status: number, json: unknown, headers?: Headers): number =>
   sendJsonText(response, status, JSON.stringify(json), headers);
 
-/** The same for what is JSON already. */
+/** Sends a text that is JSON already, and returns its length in bytes. */
 export function sendJsonText(response: ServerResponse, status: number, body: string, headers: Headers = {}): number {
   const bytes = Buffer.byteLength(body);
   response.statusCode = status;

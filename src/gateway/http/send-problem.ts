@@ -18,7 +18,7 @@ export function sendProblem(response: ServerResponse, problem: ProblemError, req
   sendJson(response, problem.status, problemBody(problem, requestId), problem.headers);
 }
 
-/** The same on a connection that was to become a WebSocket, and its end. */
+/** Answers a WebSocket handshake with a problem, and ends the connection. */
 export function refuseConnection(socket: Duplex, problem: ProblemError, requestId: string): void {
   const body = JSON.stringify(problemBody(problem, requestId));
   const headers = Object.entries({

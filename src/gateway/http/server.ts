@@ -18,9 +18,9 @@ const maxPipelined = 64;
 const makeRoomIntervalMs = 1000;
 
 export interface HttpServerOptions {
-  /** Connections at once; more are closed as they come. By default without limit. */
+  /** Maximum concurrent connections; further ones are closed at once. By default without limit. */
   readonly maxConnections?: number;
-  /** Called for each that is closed so. */
+  /** Called for each connection that is closed because of `maxConnections`. */
   readonly onDrop?: () => void;
   /** Called for every connection that comes. */
   readonly onConnection?: (socket: Socket) => void;
@@ -30,24 +30,24 @@ export interface HttpServerOptions {
 
 export interface ServerHandlers {
   readonly request: RequestListener;
-  /** Whether a request is to become something else than HTTP; if not, it is answered like any other. */
+  /** Whether a request changes the protocol of its connection; other requests are answered over HTTP. */
   readonly wantsUpgrade: (request: IncomingMessage) => boolean;
-  /** Gets those that do. */
+  /** Called with the requests that `wantsUpgrade` accepts. */
   readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
 interface ConnectionState {
-  /** Requests that wait for the end of their answers. */
+  /** Number of requests whose answers have not ended. */
   underWay: number;
-  /** The answer to the newest of them. */
+  /** The answer to the newest request under way. */
   last: ServerResponse;
-  /** The requests that have not begun. */
+  /** The requests that wait for the end of an earlier one. */
   readonly queue: (() => void)[];
   /** Whether a request was ambiguous, so that the beginning of the next one is unknown. */
   isOver: boolean;
 }
 
-/** An HTTP server that trusts no client: neither to be quick, nor to read its answers, nor to send what has but one meaning. */
+/** An HTTP server that trusts no client: clients may be slow, leave answers unread, and send ambiguous requests. */
 export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: ServerHandlers, options: HttpServerOptions = {}): Server {
   const { maxConnections, onDrop, onConnection } = options;
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
@@ -90,7 +90,7 @@ export function createHttpServer({ request: listener, wantsUpgrade, upgrade }: S
           sendProblem(response, flaw, requestIdOf(request));
         }
       };
-      // One after the other: who sends many at once gets no more of the gateway, and none before its answers are taken.
+      // Requests of one connection run one after the other, and the next one only after the client has read the answer.
       if (state.underWay === 1) begin();
       else state.queue.push(begin);
     },
@@ -149,7 +149,7 @@ function unreadable(code: string | undefined): ProblemError {
  */
 const maxWaitingConnections = 4096;
 
-/** The gateway's address can't be had. The message is one line, for a person at a terminal. */
+/** The gateway can't listen on its address. The message is one line, for a person at a terminal. */
 export class ListenError extends Error {
   override readonly name = 'ListenError';
 }
@@ -170,7 +170,7 @@ export function listenOn(server: Server, host: string, port: number): Promise<{ 
   });
 }
 
-/** Takes no new connections, lets requests under way end, and after `graceMs` ends what is left. */
+/** Accepts no new connections, waits for the requests under way, and closes the remaining connections after `graceMs`. */
 export async function closeServer(server: Server, clock: Clock, graceMs: number): Promise<void> {
   if (!server.listening) return;
   const closed = new AbortController();
@@ -188,7 +188,7 @@ export async function closeServer(server: Server, clock: Clock, graceMs: number)
       await sleep(clock, 50, closed.signal);
     }
   } catch {
-    // Closed before the time was over.
+    // The server has closed before the timeout.
   }
   server.closeAllConnections();
   await end;

@@ -20,8 +20,8 @@ export interface AddressConnectionsOptions {
 }
 
 /**
- * Limits what one client address may hold of the service. Of a client that connects directly its connections count; of a client behind a
- * trusted proxy its requests and WebSockets under way, since the connections are the proxy's and carry those of other clients too.
+ * Limits the concurrent connections of one client address. Connections count for clients that connect directly; requests and WebSockets
+ * under way count for clients behind a trusted proxy, because the connections of the proxy carry the requests of other clients too.
  */
 export class AddressConnections {
   readonly #options: AddressConnectionsOptions;

@@ -7,15 +7,15 @@ import { Shares } from '@conversation-operator/kube/shares';
 import { UnresponsiveAgents } from './unresponsive-agents.ts';
 
 export interface AgentReadLimits {
-  /** Reads at once: of all owners, of one owner, and of one agent. */
+  /** Maximum concurrent reads: of all owners, of one owner, and of one agent. */
   readonly total: number;
   readonly perOwner: number;
   readonly perSandbox: number;
-  /** How long a read may wait for a place, in milliseconds; and how many may, of all owners and of one. */
+  /** Maximum time in the queue, in milliseconds, and maximum queued reads, of all owners and of one. */
   readonly maxWaitMs: number;
   readonly maxWaiting: number;
   readonly maxWaitingPerOwner: number;
-  /** How long an agent may take to begin its answer, in milliseconds. */
+  /** Maximum time until the first byte of an agent's answer, in milliseconds. */
   readonly firstByteMs: number;
 }
 
@@ -107,7 +107,7 @@ const agentSilent = (restMs: number): ProblemError =>
     headers: { 'retry-after': String(Math.max(1, Math.ceil(restMs / 1000))) },
   });
 
-/** No answer at all; an answer that says no is one. */
+/** Whether the agent gave no answer at all; a refusal is an answer. */
 const isSilence = (error: unknown): boolean =>
   error instanceof ProblemError ? error.code === 'agent-timeout' : error instanceof AgentError && silentCodes.has(error.code);
 const silentCodes: ReadonlySet<unknown> = new Set(['timeout', 'unreachable']);

@@ -1,34 +1,34 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
 
-/** The part of the event loop's time that one owner may use while others use it too. */
+/** Maximum part of the event loop's time for one owner while others are active. */
 const ownersShare = 1 / 5;
-/** How much of that an owner may use at once, and how much more it may have used before; in milliseconds. */
+/** Maximum burst of an owner, and maximum debt, in milliseconds of the event loop. */
 const burstMs = 50;
 const maxDebtMs = 200;
 /** Bytes that an owner may store in a millisecond, and the time whose bytes it may store at once: 4 MB. */
 const storedBytesPerMs = 256;
 const storingBurstMs = 16_000;
 const maxStoringWaitMs = 10_000;
-/** For how long an owner counts as using the event loop. */
+/** Time after its last use in which an owner counts as active. */
 const activeMs = 1_000;
 const maxOwners = 10_000;
 
 interface Level {
   leftMs: number;
   at: number;
-  /** Monotonic milliseconds at which all that the owner has stored was stored at the rate that it may store at. */
+  /** Monotonic time at which the stored bytes of the owner would be stored at its maximum rate, in milliseconds. */
   storedUntil: number;
 }
 
 /**
- * How much of the event loop's time each owner has used lately. What one owner uses, another one may have to wait for, even where the loop
- * is not full: pieces of work can't be interrupted. So while others are there, no owner uses more than a part of it.
+ * Counts the recent time of each owner on the event loop. Tasks can't be interrupted, so the requests of one owner may wait for those of
+ * another one even where the loop is not saturated. While several owners are active, the budget limits each to a share of the time.
  */
 export class EventLoopBudget {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #levels = new LruMap<string, Level>(maxOwners);
-  /** The owner that has used it last, and since when no other one has. */
+  /** The owner that has used the event loop last, and the time of its last use. */
   #last = { owner: '', at: -Infinity };
   #otherAt = -Infinity;
 
@@ -44,7 +44,7 @@ export class EventLoopBudget {
     level.leftMs = Math.max(-maxDebtMs, level.leftMs - costMs);
   }
 
-  /** Until the owner may use it again, in milliseconds. */
+  /** Delay before the owner may use the event loop again, in milliseconds. */
   waitMs(owner: string): number {
     const now = this.#clock.monotonic();
     if (this.#isAlone(owner, now)) return 0;
@@ -54,7 +54,7 @@ export class EventLoopBudget {
 
   /**
    * Counts bytes that an owner wants to store. Returns the delay after which it may, in milliseconds; undefined where that is too long,
-   * and nothing is counted.The API server answers no other call while it works on a large object, and sends it to every process that
+   * and nothing is counted. The API server answers no other call while it works on a large object, and sends it to every process that
    * watches: the gateway's own time is the smaller part of the cost.
    */
   storingWaitMs(owner: string, bytes: number): number | undefined {

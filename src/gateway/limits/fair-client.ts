@@ -24,7 +24,7 @@ export interface OwnersCall {
   readonly textLength: number;
 }
 
-/** A call about an object takes one place, and another one for each so many bytes of the object: large calls last longer. */
+/** Number of bytes of an object for which its call takes one more place, because calls about large objects last longer. */
 const bytesPerPlace = 256 * 1024;
 /** Cost of any response, in bytes. */
 const smallResponseBytes = 32 * 1024;

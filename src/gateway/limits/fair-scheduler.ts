@@ -4,13 +4,13 @@ import { shareProblem } from './share-problem.ts';
 
 export interface FairSchedulerOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'after'>;
-  /** Calls back once the event loop has seen what else there is to do; `setImmediate` by default. */
+  /** Calls back once the event loop has handled its pending events; `setImmediate` by default. */
   readonly yieldLoop?: (callback: () => void) => void;
 }
 
 /** Maximum work in one turn of the event loop, in milliseconds, before it sees new events. */
 const sliceMs = 4;
-/** Minimum cost of a piece of work: as much as is measured is spent around it. */
+/** Minimum cost of a task: the gateway spends about as much time around it. */
 const minCostMs = 0.2;
 const mebibyte = 1_048_576;
 /** Cost of a mebibyte beside the measured time, with the garbage collection that follows. */
@@ -18,7 +18,7 @@ const msPerMebibyte = 16;
 
 interface Account {
   readonly owner: string;
-  /** The virtual time at which the owner's next piece of work is due. */
+  /** The virtual time at which the owner's next task is due. */
   dueMs: number;
   readonly waiting: (() => void)[];
 }
@@ -46,17 +46,17 @@ export class FairScheduler {
     this.#meter = new EventLoopBudget(clock);
   }
 
-  /** How many pieces of work wait. */
+  /** Number of tasks in the queues. */
   get waiting(): number {
     return this.#waiting;
   }
 
-  /** How many owners are known. */
+  /** Number of owners with an account. */
   get size(): number {
     return this.#accounts.size;
   }
 
-  /** Does the work when it is the owner's turn, at once where nothing waits. Measured is what it does before it first waits itself. */
+  /** Runs a task when it is the owner's turn, at once where no task waits. The cost of a task is its time until it first waits itself. */
   run<T>(owner: string, work: () => T | Promise<T>): Promise<T> {
     if (this.#waiting === 0 && this.#usedMs < sliceMs && this.#meter.waitMs(owner) === 0) return this.#measured(owner, work);
     return new Promise((resolve) => {
@@ -66,7 +66,7 @@ export class FairScheduler {
     });
   }
 
-  /** Counts bytes that are read or made for an owner: to collect that memory takes time later, which is not measured. */
+  /** Counts bytes that are read or made for an owner, because their garbage collection takes time that no task is measured with. */
   chargeBytes(owner: string, bytes: number): void {
     this.#charge(owner, (bytes / mebibyte) * msPerMebibyte);
   }
@@ -82,7 +82,7 @@ export class FairScheduler {
     if (waitMs > 0) await sleep(this.#clock, waitMs, signal);
   }
 
-  /** Does the work at once all the same, and counts it. */
+  /** Runs a task at once, whatever waits, and counts its time. */
   now<T>(owner: string, work: () => T): T {
     const began = this.#clock.monotonic();
     try {
@@ -123,7 +123,7 @@ export class FairScheduler {
     });
   }
 
-  /** One piece of work a go: what it does after waiting for nothing runs before the next one is chosen. */
+  /** Runs one task and yields, so that its continuations in the microtask queue run before the next task is chosen. */
   #next(): void {
     if (this.#waiting === 0) {
       // Time that was used while nothing waited delayed no owner.

@@ -8,11 +8,11 @@ import { Shares } from '@conversation-operator/kube/shares';
 
 export interface LoadOptions {
   /**
-   * Requests that may be worked on at once; 0: no limit. Writes get three quarters of it, and few while they are slow. One owner gets a
-   * quarter of each.
+   * Maximum concurrent requests; 0: no limit. Writes get three quarters of them, and few while writes are slow. One owner gets a quarter
+   * of each.
    */
   readonly maxUnderWay?: number;
-  /** How late the event loop may be before writes are refused; reads at four times that. 0: no limit. */
+  /** Maximum delay of the event loop before writes are refused; reads are refused at four times that. 0: no limit. */
   readonly maxDelayMs?: number;
 }
 
@@ -20,20 +20,21 @@ const sampleMs = 50;
 /** Number of samples in a row that have to be late: one pause, of the garbage collector for example, is no overload. */
 const samples = 3;
 /**
- * The event loop takes so many sockets in one go and, while at least as many are ready again, 48 times so before it looks at a timer
- * or an answer of the API server: requests come in, and nothing is finished.
+ * Maximum number of sockets that the event loop handles in one poll. While as many are ready again, it polls 48 times in a row before it
+ * runs a timer or reads an answer of the API server: the gateway accepts requests, and finishes none.
  */
-const socketsInOneGo = 1024;
+const maxSocketsPerPoll = 1024;
 const writesShare = 0.75;
 const ownersShare = 0.25;
 /**
- * Once an owner's writes take so long on average, because those before them wait for the API server, only so many of that owner are let in
- * at once: it is kept as busy by few as by many, and each of few is done in time.
+ * Mean duration from which the writes of an owner count as slow. Writes are slow where those before them wait for the API server. A few
+ * concurrent writes use its whole capacity as well as many do, and each of them ends in time.
  */
 const slowWriteMs = 1000;
-const writesWhileSlow = 16;
+/** Maximum concurrent writes of an owner whose writes are slow. */
+const maxSlowWrites = 16;
 const maxSlowOwners = 10_000;
-/** How much one write counts in that average. */
+/** Weight of one write in the moving average of the duration. */
 const smoothing = 0.05;
 /** Clients take a 503 on a read for the end of what they follow, so reads are refused last. */
 const readsPatience = 4;
@@ -51,7 +52,7 @@ export class LoadShedder {
   #timer: Timer | undefined;
   #dueMs = Infinity;
   #sinceTimer = 0;
-  /** How long the writes of owners take on average, in milliseconds. */
+  /** Mean duration of the writes of each owner, in milliseconds. */
   readonly #writeMs = new LruMap<string, number>(maxSlowOwners);
 
   constructor({ load, clock, metrics }: { load: LoadOptions; clock: Clock; metrics: Metrics }) {
@@ -99,13 +100,13 @@ export class LoadShedder {
 
   /**
    * Begins a request; throws `overloaded`, or `share-exceeded` where the owner has too much under way.
-   * @returns Ends it. Safe to call twice.
+   * @returns The function that ends the request. Further calls of it do nothing.
    */
   enter(owner: string, kind: RequestKind): () => void {
     const isWrite = kind === 'writes';
     this.#sinceTimer += 1;
     if (this.#hasTooMuch(kind)) throw this.#refuse(kind);
-    if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= writesWhileSlow) throw shareProblem('owner', 'writes');
+    if (isWrite && this.#areWritesSlow(owner) && this.#writes.of(owner) >= maxSlowWrites) throw shareProblem('owner', 'writes');
     const leave = this.#requests.take({ owner });
     if (!isWrite) return leave;
     let endWrite: () => void;
@@ -143,7 +144,7 @@ export class LoadShedder {
   }
 
   get #isStarved(): boolean {
-    return this.#sinceTimer > socketsInOneGo && this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs;
+    return this.#sinceTimer > maxSocketsPerPoll && this.#clock.monotonic() - this.#dueMs > this.#maxDelayMs;
   }
 
   #areWritesSlow(owner: string): boolean {

@@ -4,9 +4,9 @@ import type { TrustedProxies } from './client-address.ts';
 import { Shares, type Release } from '@conversation-operator/kube/shares';
 
 export interface OwnerConnectionsOptions {
-  /** Maximum connections at once of all clients; 0: no limit. One owner may have a quarter of them. */
+  /** Maximum concurrent connections of all clients; 0: no limit. One owner may have a quarter of them. */
   readonly max: number;
-  /** The connections of these carry the requests of many owners, and count for none. */
+  /** Trusted proxies. Their connections carry the requests of many owners, and count for no owner. */
   readonly proxies: TrustedProxies;
 }
 

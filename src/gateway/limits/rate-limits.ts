@@ -7,26 +7,26 @@ import { subscriberOf } from './client-address.ts';
 import { TokenBuckets, type Taken } from './token-buckets.ts';
 
 export interface RateLimitOptions {
-  /** Reads a second of one owner, with all its keys; 0: no limit. */
+  /** Maximum reads per second of one owner, with all its keys; 0: no limit. */
   readonly readsPerSecond?: number;
-  /** Writes a second of one owner, with all its keys; 0: no limit. */
+  /** Maximum writes per second of one owner, with all its keys; 0: no limit. */
   readonly writesPerSecond?: number;
-  /** Of one client address (of IPv6 its /64), also at once; 0: no limit. */
+  /** Maximum failed keys per minute of one client address (of IPv6 its /64), also the burst; 0: no limit. */
   readonly failedKeysPerMinute?: number;
 }
 
 export type RequestKind = 'reads' | 'writes';
 type Limit = RequestKind | 'failed-keys';
 
-/** How much of its rate an owner may use at once, in seconds. */
+/** Maximum burst of an owner, in seconds of its rate. */
 const burstSeconds = 2;
 /** A page of the web UI opens with 32 requests at once. */
 const smallestBurst: Readonly<Record<RequestKind, number>> = { reads: 64, writes: 16 };
-/** What an attacker with many addresses may cost: some 5 MB. */
+/** Maximum number of addresses with a bucket: an attacker with many addresses costs about 5 MB of memory. */
 const maxAddresses = 20_000;
 const maxOwners = 20_000;
 
-/** What one request may be answered with; of a larger answer each so many bytes count as one more. */
+/** Maximum bytes of an answer that counts as one request; each `bytesPerRequest` beyond that count as one more. */
 const freeAnswerBytes = 256 * 1024;
 const bytesPerRequest = 32 * 1024;
 /** Bytes of a body, or of a stored object that is written again, that count as one more write. */
@@ -38,14 +38,14 @@ const maxRefusalDelayMs = 2_000;
 
 const inSeconds = (milliseconds: number): number => Math.ceil(milliseconds / 1000);
 
-/** In the form of draft-ietf-httpapi-ratelimit-headers-10. */
+/** The form of the header follows draft-ietf-httpapi-ratelimit-headers-10. */
 const policyHeader = (limit: Limit, { burst, perSecond }: TokenBuckets): string =>
   `"${limit}";q=${burst};w=${Math.ceil(burst / perSecond)}`;
 const stateHeader = (limit: Limit, { remaining, fullAfterMs }: Taken): string => `"${limit}";r=${remaining};t=${inSeconds(fullAfterMs)}`;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** How often each owner may ask, and each client address guess, on this replica. */
+/** Limits the requests of each owner, and the failed keys of each client address, on this replica. */
 export class RateLimits {
   readonly #owners: Readonly<Record<RequestKind, TokenBuckets | undefined>>;
   readonly #addresses: TokenBuckets | undefined;
@@ -116,7 +116,7 @@ export class RateLimits {
     this.charge(owner, 'writes', Math.floor(bytes / bytesPerWrite));
   }
 
-  /** Counts so many more requests, for one that has cost more. */
+  /** Counts `requests` more, for a request with a higher cost. */
   charge(owner: string, kind: RequestKind, requests: number): void {
     if (requests > 0) this.#owners[kind]?.charge(owner, Math.ceil(requests));
   }

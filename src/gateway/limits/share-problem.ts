@@ -4,7 +4,7 @@ import type { Bound } from '@conversation-operator/kube/shares';
 const headers = { 'retry-after': '1' };
 
 /**
- * What is answered where a pool has no place.
+ * Returns the problem for a request that finds no place in a pool.
  * @param what The work that finds none, in plural and lower case: `event reads`.
  */
 export function shareProblem(bound: Bound, what: string): ProblemError {

@@ -1,9 +1,9 @@
 import type { Writable } from 'node:stream';
 
 export interface SlowReaderGuardOptions {
-  /** Maximum bytes of all answers that wait for their clients to take them; 64 MiB by default. */
+  /** Maximum unread bytes of all answers; 64 MiB by default. */
   readonly maxBytes?: number;
-  /** Maximum bytes of those of one owner; a quarter by default. */
+  /** Maximum unread bytes of the answers of one owner; a quarter of `maxBytes` by default. */
   readonly maxBytesPerOwner?: number;
 }
 
@@ -20,19 +20,19 @@ interface Waiting {
 
 interface Owner {
   bytes: number;
-  /** The one first that has waited longest. */
+  /** Unread answers; the first one has waited longest. */
   readonly answers: Map<Unread, Waiting>;
 }
 
 /**
- * Bounds the memory of responses, and of forwarded bytes, that are not read. Each owner has a share: beyond it, the stream of
- * this owner that has waited longest is closed. Where all owners together have too much, that is a stream of the owner with the largest part.
+ * Bounds the memory of responses, and of forwarded bytes, that are not read. Each owner has a share: beyond it, the guard closes the
+ * stream of this owner that has waited longest. Beyond the limit of all owners, it closes a stream of the owner with most bytes.
  */
 export class SlowReaderGuard {
   readonly #maxBytes: number;
   readonly #maxBytesPerOwner: number;
   readonly #owners = new Map<string, Owner>();
-  /** Answers that are known, waiting or not. */
+  /** Answers with listeners, whether they have unread bytes or not. */
   readonly #followed = new WeakSet<Unread>();
   #bytes = 0;
 
@@ -46,7 +46,7 @@ export class SlowReaderGuard {
   }
 
   /**
-   * For a stream that something was just written to. May be called again for the same one.
+   * Counts the unread bytes of a stream after a write to it. The caller calls it after each write.
    * @param owner Whose client it is for; for a client without a key, something that names the client.
    * @param close Ends its connection.
    */
@@ -59,8 +59,8 @@ export class SlowReaderGuard {
       stream.once('close', taken).on('drain', taken);
     }
     this.#set(stream, owner, { bytes, close });
-    while (this.#bytesOf(owner) > this.#maxBytesPerOwner) this.#cutOldest(owner);
-    while (this.#bytes > this.#maxBytes) this.#cutOldest(this.#largest());
+    while (this.#bytesOf(owner) > this.#maxBytesPerOwner) this.#closeOldest(owner);
+    while (this.#bytes > this.#maxBytes) this.#closeOldest(this.#largest());
   }
 
   #bytesOf(owner: string): number {
@@ -73,7 +73,7 @@ export class SlowReaderGuard {
     return largest;
   }
 
-  #cutOldest(owner: string): void {
+  #closeOldest(owner: string): void {
     const [oldest] = this.#owners.get(owner)?.answers ?? [];
     if (oldest === undefined) return;
     const [stream, { close }] = oldest;

@@ -13,22 +13,22 @@ export interface Taken {
   /** The first refusal since something was allowed. */
   readonly isFirstRefusal: boolean;
   readonly remaining: number;
-  /** Until one more is allowed; 0 where one is. */
+  /** Delay before one more is allowed; 0 where one is allowed now. */
   readonly retryAfterMs: number;
-  /** Until as many are allowed at once as ever. */
+  /** Delay before the bucket is full. */
   readonly fullAfterMs: number;
 }
 
 export interface TokenBucketOptions {
   readonly clock: Clock;
   readonly perSecond: number;
-  /** How many at once, after a quiet time. */
+  /** Maximum number at once: the size of a full bucket. */
   readonly burst: number;
-  /** How many names are remembered. Of more, those that were seen longest ago begin anew. */
+  /** Maximum number of names with a bucket. Beyond it, the bucket of the least recently used name is dropped, and starts full again. */
   readonly capacity: number;
 }
 
-/** A token bucket for each name. Takes memory for `capacity` of them, whoever asks. */
+/** A token bucket for each name. The memory is bounded by `capacity`, however many names there are. */
 export class TokenBuckets {
   readonly perSecond: number;
   readonly burst: number;
@@ -65,7 +65,7 @@ export class TokenBuckets {
     };
   }
 
-  /** Takes more for what turned out to cost more: the next may then have to wait. */
+  /** Takes further tokens for a call whose cost was higher. The bucket may become negative, so that the next calls wait. */
   charge(name: string, tokens: number): void {
     const bucket = this.#buckets.get(name) ?? this.#newBucket(name, this.#clock.monotonic());
     bucket.tokens -= tokens;

@@ -4,7 +4,7 @@ import { LruMap } from '@conversation-operator/kube/lru-map';
 
 interface Silence {
   readonly failures: number;
-  /** Monotonic milliseconds at which the agent is worth another call. */
+  /** Monotonic time at which the agent may be called again, in milliseconds. */
   readonly nextAt: number;
 }
 
@@ -30,7 +30,7 @@ export class UnresponsiveAgents {
    * Calls an agent, unless it has just been silent.
    * @param agent Names its container: another one in the same sandbox begins anew.
    * @param call Rejects with what `isSilence` accepts where no answer has come.
-   * @returns The milliseconds until the agent is worth a call, where it is not now.
+   * @returns The delay before the agent may be called again, in milliseconds, where it was not called now.
    */
   async call<T>(
     agent: string,

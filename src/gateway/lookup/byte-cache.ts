@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 
 export interface ByteCacheOptions {
-  /** Maximum bytes of everything that is kept. */
+  /** Maximum bytes of all values. */
   readonly maxBytes: number;
   /** Maximum bytes of one owner: less than the total, so that one owner's values never take the place of everybody else's. */
   readonly maxOwnerBytes: number;
@@ -12,7 +12,7 @@ interface Entry<V> {
   readonly value: V;
 }
 
-/** Values bounded in bytes, in all and for each owner. Beyond a bound the value that was not used for longest is removed. */
+/** Caches values within a total limit of bytes and one for each owner. Beyond a limit, the least recently used value is removed. */
 export class ByteCache<V> {
   readonly #maxOwnerBytes: number;
   readonly #all: LRUCache<string, Entry<V>>;

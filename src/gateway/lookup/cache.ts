@@ -17,7 +17,7 @@ import type { KubeObject } from '@conversation-operator/kube/object';
 import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
 
-/** As much of a reflector as the gateway needs. */
+/** The part of a reflector that the gateway uses. */
 export type Cache<T extends KubeObject> = Pick<Reflector<KubeObject, T>, 'store' | 'addHandler' | 'hasSynced'>;
 
 export interface Caches {
@@ -35,7 +35,7 @@ export const inNamespace = (namespace: string | undefined, value: string): strin
 export const gatewayIndexers = {
   conversations: {
     owner: ({ metadata, spec }) => [inNamespace(metadata.namespace, spec.owner)],
-    // Of those whose name is not their id already.
+    // Conversations whose name is their id are found by name, and need no entry.
     restId: (conversation) => {
       const { namespace, name } = conversation.metadata;
       const id = conversationIdOf(conversation);
@@ -63,7 +63,7 @@ export interface GatewayCachesOptions {
   readonly client: KubeClient;
   readonly namespace: string;
   readonly clock: Clock;
-  /** Uniform in 0..1. */
+  /** A random number from 0 to 1, uniformly distributed. */
   readonly random: () => number;
   readonly logger: Logger;
   readonly metrics?: Metrics;

@@ -2,7 +2,7 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
 
-/** What the API server has at this moment; undefined when it has none. */
+/** Reads an object from the API server, not from a cache; undefined when there is none. */
 export async function findStored<T extends KubeObject>(
   client: KubeClient,
   resource: ResourceDefinition<T>,

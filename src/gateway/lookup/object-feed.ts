@@ -6,8 +6,8 @@ import type { Cache } from './cache.ts';
 export type Listener<T> = (object: T | undefined) => void;
 
 /**
- * Tells those who wait for one object what a cache reports about it. It has one handler on the cache for all of them, because a
- * handler that is added is first told about every object there is.
+ * Notifies the listeners of one object of its changes in a cache. The feed has one handler on the cache for all listeners, because a
+ * cache first reports every object to a new handler.
  */
 export class ObjectFeed<T extends KubeObject> {
   readonly #cache: Cache<T>;
@@ -24,9 +24,9 @@ export class ObjectFeed<T extends KubeObject> {
 
   open(): void {
     this.#remove ??= this.#cache.addHandler({
-      added: (object) => this.#tell(object, object),
-      updated: (object) => this.#tell(object, object),
-      deleted: (object) => this.#tell(object, undefined),
+      added: (object) => this.#notify(object, object),
+      updated: (object) => this.#notify(object, object),
+      deleted: (object) => this.#notify(object, undefined),
     });
   }
 
@@ -35,12 +35,12 @@ export class ObjectFeed<T extends KubeObject> {
     this.#remove = undefined;
   }
 
-  /** How many listen, over all objects. */
+  /** Number of listeners of all objects. */
   get size(): number {
     return this.#listeners.values().reduce((total, { size }) => total + size, 0);
   }
 
-  /** From now on; what the cache holds already is not told. Returns the remover. */
+  /** Adds a listener for later changes; the present state of the cache is not reported. Returns the function that removes it. */
   on(name: string, listener: Listener<T>): () => void {
     const listeners = this.#listeners.get(name) ?? new Set();
     this.#listeners.set(name, listeners.add(listener));
@@ -51,8 +51,8 @@ export class ObjectFeed<T extends KubeObject> {
   }
 
   /**
-   * Waits until the cache shows what was just written, so that its writer reads it back; at most `timeoutMs`.
-   * @returns What it shows; undefined where it has no such object, or the time was over.
+   * Waits at most `timeoutMs` until the cache shows a write, so that its writer reads its own write.
+   * @returns The object in the cache; undefined where the cache has none, or after the timeout.
    */
   settled(name: string, holds: (object: T | undefined) => boolean, timeoutMs = 500): Promise<T | undefined> {
     const known = this.#cache.store.get(this.#namespace, name);
@@ -70,12 +70,12 @@ export class ObjectFeed<T extends KubeObject> {
     });
   }
 
-  /** The same for a write whose answer is at hand. An object that the cache does not have is looked up elsewhere. */
+  /** Waits until the cache shows the object of a write, or a newer version. Resolves at once where the cache has no such object. */
   async shows(written: T): Promise<void> {
     await this.settled(written.metadata.name, (seen) => seen === undefined || !isNewerVersion(written, seen));
   }
 
-  #tell(object: T, state: T | undefined): void {
+  #notify(object: T, state: T | undefined): void {
     if (object.metadata.namespace !== this.#namespace) return;
     for (const listener of [...(this.#listeners.get(object.metadata.name) ?? [])]) listener(state);
   }

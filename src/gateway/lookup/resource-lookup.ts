@@ -10,10 +10,10 @@ import { inNamespace, type Cache, type Caches } from './cache.ts';
 import { Derived } from './derived.ts';
 import { findStored } from './find-stored.ts';
 
-/** A DNS-1123 subdomain. What is none can't be the name of anything, and never gets into a URL. */
+/** A DNS-1123 subdomain. No object has another name, and no other text gets into a URL of the API server. */
 const objectName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
-/** Direct reads of one request that may be under way at once. */
+/** Maximum concurrent direct reads of one request. */
 const maxParallelReads = 8;
 
 interface Owned extends KubeObject {
@@ -57,7 +57,7 @@ export class ResourceLookup {
     return this.#own(owner, cached, () => this.#conversationNow(id));
   }
 
-  /** In the order of the ids. */
+  /** Returns the conversations in the order of the ids. */
   conversations(owner: string, ids: readonly string[]): Promise<(CachedConversation | undefined)[]> {
     return mapLimited(ids, (id) => this.conversation(owner, id));
   }
@@ -67,7 +67,7 @@ export class ResourceLookup {
     return this.#own(owner, cached, () => this.#read(sandboxes, name));
   }
 
-  /** In the order of the names. */
+  /** Returns the sandboxes in the order of the names. */
   sandboxes(owner: string, names: readonly string[]): Promise<(Sandbox | undefined)[]> {
     return mapLimited(names, (name) => this.sandbox(owner, name));
   }
@@ -114,7 +114,7 @@ export class ResourceLookup {
     return this.#caches.apiKeys.store.list().filter((key) => key.metadata.namespace === this.#namespace && isLive(key));
   }
 
-  /** The same array again as long as nothing in it has changed. */
+  /** Returns the same array as long as nothing in it has changed. */
   conversationsOf(owner: string): readonly CachedConversation[] {
     return this.#liveConversations.of(this.#caches.conversations.store.byIndex('owner', inNamespace(this.#namespace, owner)));
   }
@@ -123,7 +123,7 @@ export class ResourceLookup {
     return this.#listed(this.#caches.sandboxes, owner);
   }
 
-  /** The same array again as long as nothing in it has changed. */
+  /** Returns the same array as long as nothing in it has changed. */
   quotas(): readonly ConversationQuota[] {
     return this.#quotas.of(this.#caches.quotas.store.list());
   }

@@ -15,11 +15,11 @@ export interface StartTextReaderOptions {
 
 const mebibyte = 1_048_576;
 const kept = { maxBytes: 16 * mebibyte, maxOwnerBytes: 8 * mebibyte } as const;
-/** Bytes of an entry beside its texts. */
+/** Bytes of an entry besides its texts. */
 const entryBytes = 512;
 /** Maximum reads at once: half of the connections to the API server, so that everything else has the others. */
 const reads = { total: 8, perOwner: 4 } as const;
-/** How long a read waits for its place, and how many do. */
+/** Maximum time of a read in the queue, and maximum queued reads. */
 const waiting = { maxMs: 10_000, total: 1024, perOwner: 256 } as const;
 
 const overloaded = () =>
@@ -27,11 +27,11 @@ const overloaded = () =>
     headers: { 'retry-after': '1' },
   });
 
-/** The key of one version of the spec: the CRD keeps the texts immutable, the key does not rely on it. The steps come when they are over. */
+/** The key of one version of the spec. The CRD keeps the texts immutable, but the key does not rely on it. Steps exist once they end. */
 const keyOf = ({ metadata: { uid, generation } }: Pick<CachedConversation, 'metadata'>, lacksSteps: boolean): string =>
   `${uid}/${generation}/${lacksSteps ? 'over' : ''}`;
 
-/** A character takes two bytes in memory at most. */
+/** The memory of the texts in bytes: a character takes at most two. */
 const bytesOf = ({ message, systemMessageSuffix = '', steps }: StartTexts): number => {
   const said = message?.content.flatMap(({ text = '', imageUrls = [] }) => [text, ...imageUrls]) ?? [];
   const texts = [...said, ...steps.map(({ output = '' }) => output)];

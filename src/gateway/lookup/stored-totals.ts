@@ -7,12 +7,12 @@ import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { SandboxCondition, type Sandbox } from '../../resources/sandbox.ts';
 import type { Caches } from './cache.ts';
 
-/** What an owner, or a namespace, has stored. What is being deleted does not count. */
+/** The objects that an owner, or a namespace, has stored. Objects that are being deleted do not count. */
 export interface Totals {
   readonly conversations: number;
-  /** Of the conversations. */
+  /** The bytes of the conversations. */
   readonly storedBytes: number;
-  /** Also those that starts under way are to get. */
+  /** The sandboxes, including those that starts under way will get. */
   readonly sandboxes: number;
 }
 
@@ -36,15 +36,15 @@ const ofConversation = ({ storedBytes }: CachedConversation): Totals => ({ conve
 const ofSandbox = ({ status }: Sandbox): Totals =>
   isCapExceeded(findCondition(status?.conditions, SandboxCondition.failed)?.reason) ? none : { ...none, sandboxes: 1 };
 
-/** What is to be stored, and counts already. */
+/** A reservation counts as stored before its object is. */
 export interface Reservation {
-  /** Ends it. Safe to call twice. */
+  /** Ends the reservation. Further calls do nothing. */
   release(): void;
-  /** Ends it as soon as the cache shows the object, which then counts itself; at the latest after a minute. */
+  /** Ends the reservation as soon as the cache shows the object, which then counts itself; after one minute at the latest. */
   releaseWhenShown(kind: Kind, name: string): void;
 }
 
-/** A cache that has not shown an object by then has lost its watch, and lists anew. */
+/** Maximum lifetime of a reservation. A cache that does not show the object by then has lost its watch, and lists again. */
 const maxReservedMs = 60_000;
 
 export interface StoredTotalsOptions {
@@ -53,11 +53,11 @@ export interface StoredTotalsOptions {
   readonly clock: Clock;
 }
 
-/** How much each owner has stored, kept up to date by every change that the caches see, so that no request has to count. */
+/** Keeps the totals of each owner up to date with every change of the caches, so that no request has to count. */
 export class StoredTotals {
   readonly #options: StoredTotalsOptions;
   readonly #byOwner = new Map<string, Totals>();
-  /** By name, the sandboxes that starts are to get, as long as the cache does not show them. */
+  /** Sandboxes that starts will get, by name, as long as the cache does not show them. */
   readonly #expected = new Map<string, { readonly owner: string; readonly uid: string }>();
   readonly #unseen = new Map<string, () => void>();
   readonly #removers: (() => void)[] = [];
@@ -106,7 +106,7 @@ export class StoredTotals {
     return caches.conversations.store.get(namespace, conversationName)?.storedBytes ?? 0;
   }
 
-  /** How many owners have something. */
+  /** Number of owners with stored objects. */
   get size(): number {
     return this.#byOwner.size;
   }

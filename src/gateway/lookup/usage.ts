@@ -18,11 +18,11 @@ export function startsWithoutSandbox({ conversations }: Holdings, lookup: Pick<R
   ).length;
 }
 
-/** How many slots are in use, or will be by what is under way; those that are getting free don't count. */
+/** Number of slots that are in use, or that starts and resumes under way will use. Slots that are being released don't count. */
 export const slotsInUse = (holdings: Holdings, lookup: Pick<ResourceLookup, 'sandboxNamed'>): number =>
   holdings.sandboxes.filter(usesSlot).length + startsWithoutSandbox(holdings, lookup);
 
-/** For each sandbox the conversations that are in it, or that it was made for. */
+/** The conversations of each sandbox: those that are in it, and the one that it was made for. */
 export function conversationsIn({ conversations, sandboxes }: Holdings): ReadonlyMap<string, readonly CachedConversation[]> {
   const byUid = new Map(conversations.map((conversation) => [conversation.metadata.uid, conversation]));
   const bySandbox = Map.groupBy(conversations, ({ status }) => status?.sandboxName ?? '');

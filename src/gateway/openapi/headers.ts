@@ -2,12 +2,12 @@ import type { Route } from '../http/route.ts';
 
 const text = (description: string) => ({ description, required: true, schema: { type: 'string' } });
 const count = (description: string) => ({ description, required: true, schema: { type: 'integer', minimum: 0 } });
-/** Where a limit is set. */
+/** A header that is absent where no limit is set. */
 const perhaps = (description: string) => ({ ...text(description), required: false });
 
 /** The headers of answers that clients may rely on. */
 export const responseHeaders = {
-  'X-Request-Id': text("Of the request, to be told to whoever runs the service: the client's own where it is a sane token."),
+  'X-Request-Id': text("Identifies the request for the administrator of the service: the client's own where it is a sane token."),
   'Retry-After': count('Seconds after which to try again.'),
   'RateLimit-Policy': perhaps('How many requests the key may make in which time, as in draft-ietf-httpapi-ratelimit-headers.'),
   RateLimit: perhaps('How many of these are left, and for how long.'),

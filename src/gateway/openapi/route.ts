@@ -4,7 +4,7 @@ import { docsPage } from '../pages/docs.ts';
 import { pageRoute } from '../pages/page.ts';
 import { openApiDocument, type OpenApiDocument } from './document.ts';
 
-/** Serves the document of all routes, these two included, and the page that shows it. It is made once, when it is first asked for. */
+/** Serves the document of all routes, these two included, and the page that shows it. The first request makes the document. */
 export function openApiRoutes(
   routes: readonly Route[],
   info: { readonly version: string; readonly publicUrl: () => string },

@@ -54,17 +54,17 @@ function show(found) {
   );
 }
 
-async function look() {
+async function poll() {
   try {
     const found = await state();
     const isKnown = found.task !== undefined || found.conversation !== undefined;
     show(found);
     element('notice').textContent = isKnown ? '' : 'There is no such conversation among those of this key.';
-    if (isKnown) timer = setTimeout(look, 3000);
+    if (isKnown) timer = setTimeout(poll, 3000);
   } catch (error) {
     element('notice').textContent = error.message;
-    // Without an answer, or told to wait: what is shown stays, and is tried again. A refusal is final for this key.
-    if (error.passes !== false) timer = setTimeout(look, 5000);
+    // After an error that passes, the page keeps its content and polls again. A refusal is final for this key.
+    if (error.passes !== false) timer = setTimeout(poll, 5000);
     else show({});
   }
 }
@@ -74,6 +74,6 @@ element('open').addEventListener('submit', (event) => {
   key = element('key').value.trim();
   element('key').value = '';
   clearTimeout(timer);
-  void look();
+  void poll();
 });
 `;

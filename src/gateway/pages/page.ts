@@ -4,7 +4,7 @@ import type { Route } from '../http/route.ts';
 
 export interface Page {
   readonly title: string;
-  /** Inside of body. Whatever comes from elsewhere has gone through `escapeHtml`. */
+  /** The content of the element `body`. Texts of others have passed `escapeHtml`. */
   readonly body: string;
   readonly script?: string;
 }
@@ -33,7 +33,7 @@ button { font: inherit; }
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 
-/** Nothing from elsewhere, nothing in a frame, and only the very script and styles that stand in the page. */
+/** The policy refuses resources of other origins, frames, and every script and style but those in the page itself. */
 const policyOf = (script: string | undefined): string =>
   [
     "default-src 'none'",
@@ -63,11 +63,11 @@ interface PageRoute {
   readonly operationId: string;
   readonly summary: string;
   readonly params?: z.ZodType;
-  /** Called once, when the page is first asked for: it is the same for everybody. */
+  /** Called once, at the first request, because the page is the same for every client. */
   readonly page: () => Page;
 }
 
-/** A page for people, without a key. So it shows nothing that needs one. */
+/** A route that serves a page for people without a key. The page itself contains nothing that needs a key. */
 export function pageRoute({ page, ...description }: PageRoute): Route {
   let made: { readonly body: Buffer; readonly policy: string } | undefined;
   const make = () => {

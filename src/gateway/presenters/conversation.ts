@@ -32,7 +32,7 @@ export const conversationSchema = z.object({
   execution_status_detail: z
     .string()
     .nullable()
-    .meta({ description: 'Why, in words, for people: of an error, of a run that was interrupted or given up. Else null.' }),
+    .meta({ description: 'The reason of an error, or of a run that was interrupted or given up, as a text for people. Else null.' }),
   selected_repository: z.string().nullable(),
   selected_branch: z.string().nullable(),
   git_provider: z.string().nullable(),
@@ -55,7 +55,7 @@ export const conversationSchema = z.object({
 /** The objects that a record is made from. */
 export interface ConversationSources {
   readonly conversation: CachedConversation;
-  /** The one that status.sandboxName names, if there is one. */
+  /** The sandbox that `status.sandboxName` names; undefined where there is none. */
   readonly sandbox: Sandbox | undefined;
   readonly parent: CachedConversation | undefined;
   readonly children: readonly CachedConversation[];
@@ -83,7 +83,7 @@ export const updatedAt = (conversation: CachedConversation): string =>
     transitionsOf(conversation).at(-1)?.time,
   );
 
-/** Without a reader no session key is shown. */
+/** The record of a conversation. Without a reader, the record has no session key. */
 export function presentConversation(
   sources: ConversationSources,
   exposure: Exposure,

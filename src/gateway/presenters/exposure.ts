@@ -3,7 +3,7 @@ import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { Reader, SessionKeys } from '../proxy/session-keys.ts';
 
 export interface AgentAccess {
-  /** Absolute, without a slash at the end. */
+  /** An absolute URL without a slash at its end. */
   readonly agentUrl: string;
   readonly port: number;
   /** The session key that the reader shows there. */
@@ -11,14 +11,14 @@ export interface AgentAccess {
 }
 
 export interface Exposure {
-  /** How clients reach a sandbox's agent. Undefined unless it is RUNNING, and where agents are not exposed at all. */
+  /** The access of clients to a sandbox's agent. Undefined unless the sandbox is RUNNING, and where agents are not exposed. */
   accessTo(sandbox: Sandbox | undefined): AgentAccess | undefined;
 }
 
 export const nothingExposed: Exposure = { accessTo: () => undefined };
 
 export interface ExposureOptions {
-  /** Absolute, without a slash at the end. */
+  /** An absolute URL without a slash at its end. */
   readonly agentUrlOf: (sandboxName: string) => string;
   readonly keys: Pick<SessionKeys, 'has' | 'shownTo'>;
 }

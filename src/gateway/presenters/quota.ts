@@ -43,12 +43,12 @@ export const quotaSchema = z.object({
   next_start: z
     .object({
       outcome: z.enum(outcomes),
-      reason: z.string().meta({ description: 'The outcome in words.' }),
+      reason: z.string().meta({ description: 'The outcome as a text.' }),
       quota: z.string().nullable().meta({ description: 'The quota that decides; null where none limits.' }),
       pauses: z
         .array(z.object({ sandbox_id: z.string(), conversation_ids: z.array(idSchema) }))
         .meta({ description: 'What of yours would be paused to make room.' }),
-      pauses_other_owner: z.boolean().meta({ description: 'Whether a sandbox of somebody else would be.' }),
+      pauses_other_owner: z.boolean().meta({ description: 'Whether a sandbox of another owner would be.' }),
       not_before: timestampSchema.nullable().meta({ description: 'Until when what would be paused is still too young for it.' }),
     })
     .meta({
@@ -74,7 +74,7 @@ export interface QuotaSources {
   /** Starts of theirs that have no sandbox yet. */
   readonly starts: number;
   readonly shared: SharedLimit | undefined;
-  /** By which quota a start would be refused at once. */
+  /** The quota that would refuse a start at once. */
   readonly refused: { readonly rule: QuotaRule; readonly current: number } | undefined;
   readonly conversationIdsIn: (sandboxName: string) => readonly string[];
   readonly stored: Totals;
@@ -109,7 +109,7 @@ const whose = ({ scope }: QuotaRule): string => (scope === 'Owner' ? 'of yours' 
 const waits = (rule: QuotaRule, why: string): NextStart => ({ outcome: 'waits', rule, reason: `It would wait: ${why}` });
 const full = (rule: QuotaRule): string => `at most ${rule.limit} ${whose(rule)} may be active at once`;
 
-/** Why it would be that one. */
+/** The reason why the quota would choose this victim. */
 function whichOf({ onExceeded }: QuotaRule, victim: Sandbox): string {
   if (viewOfSandbox(victim).phase !== 'RUNNING') return 'whose agent can not be used';
   if (isAutomatic(victim, [])) return 'which came back by itself';

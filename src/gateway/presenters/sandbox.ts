@@ -13,7 +13,7 @@ export const sandboxSchema = z.object({
   created_by_user_id: z.string(),
   sandbox_spec_id: z.string(),
   status: z.enum(sandboxStatuses),
-  status_detail: z.string().nullable().meta({ description: 'Why the sandbox has its status, in words.' }),
+  status_detail: z.string().nullable().meta({ description: 'Why the sandbox has its status, as a text.' }),
   session_api_key: z
     .string()
     .nullable()

@@ -4,7 +4,7 @@ import type { CachedConversation } from '../../resources/cached-conversation.ts'
 import type { Conversation, Message, StartStep } from '../../resources/conversation.ts';
 import { parseUuid } from '@conversation-operator/kube/uuid';
 
-/** Set where the client chose the conversation's id itself. */
+/** The annotation of conversations whose id the client has chosen. */
 export const chosenIdAnnotation = 'conversation-operator.dev/chosen-id';
 
 const contentSchema = z.union([
@@ -37,7 +37,7 @@ export const startRequestSchema = z.object({
 export interface StartTexts {
   readonly message: Message | undefined;
   readonly systemMessageSuffix: string | undefined;
-  /** As they were when the rest was read. */
+  /** The steps at the time at which the texts were read. */
   readonly steps: readonly StartStep[];
 }
 

@@ -27,7 +27,7 @@ export const startTaskSchema = z.object({
   id: idSchema,
   created_by_user_id: z.string(),
   status: z.enum(startStatuses),
-  detail: z.string().nullable().meta({ description: 'What is going on or, with ERROR, what went wrong.' }),
+  detail: z.string().nullable().meta({ description: 'What happens at the moment or, with ERROR, what went wrong.' }),
   error: z.string().nullable().meta({ description: 'What went wrong: the same text as detail. Null unless ERROR.' }),
   app_conversation_id: idSchema.nullable().meta({ description: 'Null until READY.' }),
   sandbox_id: z.string().nullable().meta({ description: 'From WAITING_FOR_SANDBOX on.' }),

@@ -1,10 +1,10 @@
-/** What a request that is meant for a sandbox says. Where it goes to is never taken from it: only whose, and the path there. */
+/** The address in a request for a sandbox: a sandbox, a port and a path. A request never names the host that it is forwarded to. */
 export interface ProxyAddress {
   readonly sandbox: string;
   readonly portName: PortName;
-  /** For the agent: from the first slash on, with the query. As the client sent it, nothing decoded. */
+  /** The path for the agent, with the query, exactly as the client has sent it. */
   readonly path: string;
-  /** What stands before `path` in the client's URL: empty where the sandbox has an origin of its own. */
+  /** The part of the client's URL before `path`: empty where the sandbox has an origin of its own. */
   readonly prefix: string;
 }
 
@@ -29,12 +29,12 @@ const plainPath = /^\/(?:[!"$&-[\]-~]|%[0-9A-Fa-f]{2})*$/;
 const plainQuery = /^[!-~]*$/;
 /** Dots alone, plainly or encoded, with or without a parameter behind them, and between slashes of either spelling. */
 const dotSegment = /(?:\/|%2f)(?:\.|%2e){1,2}(?=\/|%2f|;|$)/i;
-/** Control characters and backslashes in disguise. */
+/** Encoded control characters and backslashes. */
 const encodedTrouble = /%(?:[01][0-9a-f]|7f|5c)/i;
 
 /**
- * Whether a path can mean but one thing, to us, to the agent and to whatever lies between. Encoded slashes may stand in it: they go
- * through as they are.
+ * Whether the gateway, the agent and every proxy between them read the path in the same way. Encoded slashes are allowed: the gateway
+ * forwards them as they are.
  */
 export function isSafePath(path: string): boolean {
   const query = path.indexOf('?');
@@ -45,7 +45,7 @@ export function isSafePath(path: string): boolean {
 
 const openPaths: ReadonlySet<string> = new Set(['/alive', '/health', '/ready', '/server_info']);
 
-/** What the agent tells everybody. Exactly these paths, in this spelling. */
+/** Whether the agent answers the request without a key. The path must equal one of `openPaths` exactly. */
 export function isOpen(method: string | undefined, path: string): boolean {
   if (method !== 'GET' && method !== 'HEAD') return false;
   const query = path.indexOf('?');

@@ -5,7 +5,7 @@ import type { HostTemplate } from './host-template.ts';
 
 /** Origins of sandboxes, each for one port of one sandbox. */
 export interface Origins {
-  /** Undefined where it has none. */
+  /** The origin of the port; undefined where it has none. */
   urlOf(sandbox: string, portName: PortName): string | undefined;
 }
 
@@ -28,7 +28,7 @@ export interface AddressingOptions {
   readonly addresses?: AddressOrigins | undefined;
 }
 
-/** Which URLs lead to sandboxes: one way in by path for all of them, and an origin of their own where that is set up. */
+/** Maps URLs to sandboxes. Each sandbox has a path of the service, and also an origin of its own where that is configured. */
 export class Addressing {
   readonly #options: AddressingOptions;
 
@@ -36,12 +36,12 @@ export class Addressing {
     this.#options = options;
   }
 
-  /** Where clients find a port: absolute, without a slash at the end. */
+  /** The absolute URL of a port for clients, without a slash at its end. */
   urlOf(sandbox: string, portName: PortName): string {
     return this.#originOf(sandbox, portName) ?? `${this.#options.publicUrl()}/sandboxes/${sandbox}/${portName}`;
   }
 
-  /** Which port of which sandbox a request is for; undefined where it is for the service itself. */
+  /** The address in a request for a sandbox; undefined where the request is for the service itself. */
   find(request: IncomingMessage): ProxyAddress | undefined {
     const { addresses, template } = this.#options;
     const path = request.url ?? '';

@@ -97,8 +97,8 @@ export class AgentAccess {
     this.addressing = new Addressing({ publicUrl, template, addresses: this.#origins });
     this.exposure = exposedBy({ agentUrlOf: (sandbox) => this.addressing.urlOf(sandbox, 'AGENT_SERVER'), keys: this.#keys });
     const find = (name: string) => this.#sandbox(name);
-    this.upstreams = new Upstreams({ feed, keys: this.#keys, limits: this.limits, clock, lookUp: find });
-    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, lookUp: find });
+    this.upstreams = new Upstreams({ feed, keys: this.#keys, limits: this.limits, clock, find });
+    this.#sessions = new OpenSessions({ feed, keys: this.#keys, ring, clock, find });
   }
 
   /** The sandbox that a request is for; undefined where the request is for the service itself. */
@@ -124,12 +124,12 @@ export class AgentAccess {
     return this.#keys.opening(sandbox, key) === undefined ? undefined : sandbox.spec.owner;
   }
 
-  /** To be called once the service listens. */
+  /** The caller calls it once the service listens. */
   async open(): Promise<void> {
     await this.#origins?.open();
   }
 
-  /** Announces a shutdown: WebSockets are closed so that they come back to another replica; requests under way stay. */
+  /** Announces a shutdown. WebSockets are closed, so that clients connect to another replica; requests under way continue. */
   drain(): void {
     this.#origins?.close();
     this.upstreams.drain();
@@ -144,7 +144,7 @@ export class AgentAccess {
 
   /**
    * The upstream of a request that shows these keys. Throws where the sandbox does not run, and where the keys do not open it. A sandbox
-   * that does not exist, and one that the keys do not open, get the same response after the same time, which discloses no sandbox of others.
+   * that does not exist, and one that the keys do not open, get the same response after the same time, which discloses no other sandbox.
    */
   async upstreamFor({ sandbox: name, portName }: ProxyAddress, keys: readonly string[], isOpenToAll: boolean): Promise<Upstream> {
     const { feed, ring, clock } = this.options;
@@ -169,15 +169,15 @@ export class AgentAccess {
   }
 
   /**
-   * Registers a request or a WebSocket under its session keys, and returns a function that ends the registration; `end` is called when one of
-   * the keys opens the sandbox no longer. Undefined unless all of them open the sandbox now.
+   * Registers a request or a WebSocket under its session keys, and returns a function that ends the registration; `end` is called when
+   * one of the keys no longer opens the sandbox. Undefined unless all of them open the sandbox now.
    */
   register({ sandbox: name }: ProxyAddress, shown: readonly string[], end: () => void): (() => void) | undefined {
     const sandbox = this.#sandbox(name);
     return sandbox === undefined || shown.length === 0 ? undefined : this.#sessions.begin(sandbox, shown, end);
   }
 
-  /** The problem of a request that has failed. A request without a right key is counted, and gets another problem after too many of these. */
+  /** The problem of a failed request. Requests without a right key are counted, and get another problem after too many of them. */
   problemOf(error: unknown, request: IncomingMessage): ProblemError {
     const problem = toProblem(error);
     if (problem.code !== 'unauthorized') return problem;

@@ -3,8 +3,8 @@ import { z } from 'zod';
 const authMessage = z.looseObject({ type: z.literal('auth'), session_api_key: z.string() });
 
 /**
- * The first message of a WebSocket whose client has shown no key before, `{"type":"auth","session_api_key":"…"}`: the key in it, and the same
- * message with the agent's key instead. Undefined for any other message.
+ * Reads `{"type":"auth","session_api_key":"…"}`, the first message of a WebSocket whose client has shown no key before. Returns the key
+ * in it, and the same message with the agent's key instead. Undefined for any other message.
  */
 export function withKeyReplaced(message: string, agentKey: string): { readonly key: string; readonly message: string } | undefined {
   let json: unknown;

@@ -1,9 +1,9 @@
 import { frameHeadOf, unmasked } from './frames.ts';
 
-/** Enough for a message with a key in it. */
+/** Maximum bytes of the first message: enough for a message with a key. */
 const maxBytes = 8 * 1024;
 
-/** Result of reading on: what may go to the agent already, and the first message as soon as it is complete. */
+/** Result of a read: the control frames for the agent, and the first message as soon as it is complete. */
 export type FirstMessageResult =
   | { readonly state: 'waiting'; readonly controls: Buffer }
   /** `rest` follows the message. */

@@ -13,7 +13,7 @@ export interface ForwardedRequestOptions {
   readonly response: ServerResponse;
   readonly upstream: Upstream;
   readonly path: string;
-  /** For the agent, name and value in turn. */
+  /** Headers for the agent, as a list of names and values in turn. */
   readonly headers: string[];
   readonly facts: RequestFacts;
   /** Whether the connection to the client is to be closed behind the answer. */
@@ -29,7 +29,7 @@ export interface ForwardedRequestOptions {
 /** Maximum informational answers, which no client gets. An agent that sends more wants to keep the gateway busy. */
 const maxInformational = 64;
 
-/** Bytes of a request's body that wait, in each direction. */
+/** Maximum buffered bytes of a request's body, in each direction. */
 const bodyBufferBytes = 16 * 1024;
 
 /** Methods that may be sent twice without harm. */
@@ -39,7 +39,7 @@ class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** One HTTP request and its answer. Bodies stream both ways, each only as fast as its reader takes them. */
+/** Forwards one HTTP request and its answer. Both bodies are streamed, each only as fast as its reader reads it. */
 export class ForwardedRequest implements Dispatcher.DispatchHandler {
   readonly #options: ForwardedRequestOptions;
   #controller: Dispatcher.DispatchController | undefined;
@@ -79,7 +79,7 @@ export class ForwardedRequest implements Dispatcher.DispatchHandler {
     const raw = Array.isArray(controller.rawHeaders) ? controller.rawHeaders : [];
     const headers = responseHeaders(raw, facts);
     if (isLast()) headers.push('connection', 'close');
-    // In a list, a header replaces the one of its name that is set already.
+    // A list of headers replaces headers of the same name that are set already.
     const vary = response.getHeader('vary');
     if (vary !== undefined) headers.push('vary', String(vary));
     response.writeHead(status, headers);

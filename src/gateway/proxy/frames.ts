@@ -101,7 +101,7 @@ export function textFrame(text: string): Buffer {
   return Buffer.concat([Buffer.from([0x81, ...size, 0, 0, 0, 0]), payload]);
 }
 
-/** Why the gateway ends a connection, RFC 6455 §7.4.1 and the registry it makes; 4001 is what agents say of a wrong key. */
+/** Close codes of the gateway, from RFC 6455 §7.4.1 and its registry. Agents close with 4001 for a wrong key. */
 export const CloseCode = {
   goingAway: 1001,
   policyViolation: 1008,
@@ -111,7 +111,7 @@ export const CloseCode = {
 } as const;
 export type CloseCode = (typeof CloseCode)[keyof typeof CloseCode];
 
-/** A close frame. Towards a server it has to be masked, if only by zeros: its payload is no secret, and no peer has chosen it. */
+/** A close frame. Frames to a server must be masked; zeros are enough, because no peer has chosen the payload. */
 export function closeFrame(code: CloseCode, towards: 'client' | 'server'): Buffer {
   const payload = Buffer.of(code >> 8, code & 0xff);
   const start = towards === 'client' ? [0x88, payload.length] : [0x88, maskedBit | payload.length, 0, 0, 0, 0];

@@ -5,7 +5,7 @@ import { isSafePath, type ProxyAddress } from './address.ts';
 import type { Addressing } from './addressing.ts';
 import type { Upstream } from './upstream.ts';
 
-/** Headers of one connection only, RFC 9110 §7.6.1, and those that old software takes for such. */
+/** Hop-by-hop headers of RFC 9110 §7.6.1, and headers that old software treats like them. */
 const hopByHop = [
   'connection',
   'keep-alive',
@@ -82,7 +82,7 @@ function isKeptFromClients(name: string, prefix: string): boolean {
   return name.startsWith('x-') && !harmlessOrders.has(name) && ordersToProxies.some((start) => name.startsWith(start));
 }
 
-/** The names that Connection declares to be of this connection only. */
+/** The names of further hop-by-hop headers, in the header Connection. */
 function connectionOptions(raw: readonly string[]): ReadonlySet<string> | undefined {
   let options: Set<string> | undefined;
   for (let index = 0; index < raw.length; index += 2) {
@@ -108,7 +108,7 @@ export interface RequestFacts {
   readonly authority: string;
   /** Shown to the agent. Absent where the client has shown none that is right: then what it has shown is not passed on. */
   readonly sessionKey: string | undefined;
-  /** Whether the request has a body, and its length goes with it. */
+  /** Whether the request has a body, whose length is forwarded. */
   readonly hasBody: boolean;
 }
 
@@ -128,7 +128,7 @@ export function requestFacts(
   };
 }
 
-/** The headers that go to the agent, name and value in turn. */
+/** Headers for the agent, as a list of names and values in turn. */
 export function requestHeaders(raw: readonly string[], facts: RequestFacts): string[] {
   const ofConnection = connectionOptions(raw);
   const headers = ['host', facts.authority];
@@ -176,7 +176,7 @@ function placeFor(url: string, { prefix, authority, sessionKey }: ResponseFacts)
 
 const isText = (value: unknown): value is string => typeof value === 'string';
 
-/** The headers that go to the client, name and value in turn. `raw` is what the agent sent. */
+/** Headers for the client, as a list of names and values in turn. `raw` holds the headers of the agent. */
 export function responseHeaders(raw: readonly (Buffer | string)[], facts: ResponseFacts): string[] {
   const { requestId, prefix } = facts;
   const texts = raw.every(isText) ? raw : raw.map((part) => part.toString('latin1'));

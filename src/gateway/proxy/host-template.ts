@@ -4,12 +4,12 @@ const shape = /^(https?):\/\/([a-z0-9-]*)\{sandbox\}(-{1,2})\{port\}([a-z0-9-]*)
 const sandboxLabel = /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/;
 const maxLabelLength = 63;
 
-/** How a port's name stands in a host name. */
+/** The form of a port's name in a host name. */
 const portLabel = (portName: PortName): string => portName.toLowerCase().replaceAll('_', '-');
 
 /**
- * A host name for each port of each sandbox, in the form `https://{sandbox}-{port}.agents.example.com`. Both stand in the first label, so
- * that one wildcard covers them all.
+ * A host name for each port of each sandbox, in the form `https://{sandbox}-{port}.agents.example.com`. Both are in the first label, so
+ * that one wildcard covers all host names.
  */
 export class HostTemplate {
   readonly #start: string;
@@ -21,7 +21,7 @@ export class HostTemplate {
   constructor(template: string) {
     const [, scheme, before, between, after, domain, port = ''] = shape.exec(template) ?? [];
     if (scheme === undefined || before === undefined || between === undefined || after === undefined || domain === undefined) {
-      throw new Error(`a URL template has to look like https://{sandbox}-{port}.agents.example.com, not like ${template}`);
+      throw new Error(`a URL template must have the form https://{sandbox}-{port}.agents.example.com, not ${template}`);
     }
     this.#hostStart = before;
     this.#hostEnds = new Map(portNames.map((portName) => [portName, `${between}${portLabel(portName)}${after}${domain}`]));
@@ -37,7 +37,7 @@ export class HostTemplate {
     return host.indexOf('.') > maxLabelLength ? undefined : `${this.#start}${sandbox}${end}${this.#end}`;
   }
 
-  /** Which sandbox and port a Host header means, whatever port stands behind it. */
+  /** The sandbox and the port that a Host header names; a port number in the header does not matter. */
   match(host: string): { readonly sandbox: string; readonly portName: PortName } | undefined {
     const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '');
     if (!name.startsWith(this.#hostStart)) return undefined;

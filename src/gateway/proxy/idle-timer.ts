@@ -1,6 +1,6 @@
 import type { Clock, Timer } from '@conversation-operator/kube/clock';
 
-/** Calls once when nothing has happened for so long. Cheap to touch: a timer that is set looks again, it is not set anew. */
+/** Calls `onIdle` once, `idleMs` after the last `touch`. A touch is cheap: it sets no timer; the timer checks the time when it fires. */
 export class IdleTimer {
   readonly #clock: Clock;
   readonly #idleMs: number;

@@ -1,18 +1,18 @@
-/** What the proxy allows. Times in milliseconds. */
+/** Limits of the proxy. Times are in milliseconds. */
 export interface ProxyLimits {
-  /** To the agent. */
+  /** Maximum time for a connection to the agent. */
   readonly connectMs: number;
-  /** Of an agent's answer. Some of its calls answer only when a command has ended. */
+  /** Maximum time until the first byte of an agent's answer. Some of its calls answer only when a command has ended. */
   readonly firstByteMs: number;
-  /** Between two pieces of an answer, and without a byte in either direction on a WebSocket. */
+  /** Maximum time between two chunks of an answer, and without a byte in either direction on a WebSocket. */
   readonly idleMs: number;
-  /** Between two pieces of what a client sends, or takes. */
+  /** Maximum time between two chunks that a client sends or reads. */
   readonly clientIdleMs: number;
-  /** For the first frame of a WebSocket that was opened without a key. The agent itself gives it 10 s. */
+  /** Maximum time until the first frame of a WebSocket that was opened without a key. The agent itself waits 10 s. */
   readonly firstFrameMs: number;
-  /** Of one sandbox: requests without a key, and WebSockets that were opened without a key and have not shown one yet. */
+  /** Maximum requests without a key, and WebSockets that have not sent a key yet, of one sandbox. */
   readonly waitingForKey: number;
-  /** Requests and WebSockets at once: of one sandbox, and of all of this process. Those of one owner may take a quarter of all. */
+  /** Maximum concurrent requests and WebSockets: of one sandbox, and of this process. One owner may take a quarter of the total. */
   readonly perSandbox: number;
   readonly total: number;
 }

@@ -15,9 +15,9 @@ export interface Memory {
 export interface LoopbackOriginsOptions {
   readonly sandboxes: Cache<Sandbox>;
   readonly namespace: string;
-  /** Gets every connection. */
+  /** Called with every connection to one of the addresses. */
   readonly accept: (socket: Socket) => void;
-  /** The one that the service itself listens on. */
+  /** The port that the service itself listens on. */
   readonly port: () => number;
   readonly memory: Memory;
   readonly logger: Logger;
@@ -34,7 +34,7 @@ interface Listener {
 
 const attempts = 20;
 
-/** 127.128.0.0/9, where no pods are; without octets that look like a network or a broadcast address. */
+/** An address in 127.128.0.0/9, which no pod has; no octet makes it the address of a network or a broadcast address. */
 function candidate(text: string): string {
   const bytes = createHash('sha256').update(text).digest();
   const octet = (index: number, from: number, count: number) => from + (bytes.readUInt16BE(index) % count);
@@ -135,7 +135,7 @@ export class LoopbackOrigins implements AddressOrigins {
 
   async #listen(wish: Pick<Listener, 'uid' | 'sandbox' | 'portName' | 'address'>): Promise<void> {
     const { accept, port, logger } = this.#options;
-    // As the server of node:http makes its own.
+    // The options are those of the server of node:http.
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
       this.#bySocket.set(socket, listener);
       accept(socket);
@@ -145,7 +145,7 @@ export class LoopbackOrigins implements AddressOrigins {
     this.#byPort.set(`${wish.sandbox}/${wish.portName}`, listener);
     const { promise, resolve } = Promise.withResolvers<undefined>();
     server.once('error', (error) => {
-      // It is reached by its path all the same.
+      // The sandbox is still reachable by its path.
       logger.warn('A sandbox gets no address of its own', { sandbox: wish.sandbox, address: wish.address, error });
       resolve(undefined);
     });
@@ -173,7 +173,7 @@ function parseMemory(text: string | undefined): Map<string, string> {
       entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string' && /^127(\.\d{1,3}){3}$/.test(entry[1])),
     );
   } catch {
-    // Damaged. They get new ones.
+    // The stored text is damaged, so every sandbox gets a new address.
     return new Map();
   }
 }

@@ -4,7 +4,7 @@ import type { KeyRing } from '../auth/key-ring.ts';
 import type { ObjectFeed } from '../lookup/object-feed.ts';
 import type { Opening, SessionKeys } from './session-keys.ts';
 
-/** Between two checks whether API keys have expired. */
+/** Delay between two checks whether API keys have expired. */
 const sweepMs = 1000;
 
 /** All requests and WebSockets under way that one session key has opened at one sandbox. */
@@ -24,14 +24,14 @@ export interface OpenSessionsOptions {
   readonly keys: Pick<SessionKeys, 'opening'>;
   readonly ring: Pick<KeyRing, 'onChange'>;
   readonly feed: Pick<ObjectFeed<Sandbox>, 'on'>;
-  readonly lookUp: (name: string) => Sandbox | undefined;
+  readonly find: (name: string) => Sandbox | undefined;
   readonly clock: Clock;
 }
 
 /**
- * Ends what a session key has opened as soon as the key opens the sandbox no longer: after a rotation, and when its API key is revoked,
- * disabled or expired, or one of the API keys that this one depends on. A change of an API key or a sandbox is checked against its own sessions
- * alone, so that one owner's changes cost nothing for the sessions of others.
+ * Ends the requests and WebSockets of a session key as soon as the key no longer opens the sandbox: after a rotation, and when its API
+ * key, or an API key that this one depends on, is revoked, disabled or expired. A change of an API key or a sandbox is checked against
+ * its own sessions only, so that one owner's changes cost nothing for the sessions of others.
  */
 export class OpenSessions {
   readonly #options: OpenSessionsOptions;
@@ -43,7 +43,7 @@ export class OpenSessions {
   constructor(options: OpenSessionsOptions) {
     this.#options = options;
     options.ring.onChange((uid) => {
-      for (const session of [...(this.#byApiKey.get(uid) ?? [])]) this.#review(session, options.lookUp(session.sandbox));
+      for (const session of [...(this.#byApiKey.get(uid) ?? [])]) this.#review(session, options.find(session.sandbox));
     });
   }
 
@@ -55,8 +55,8 @@ export class OpenSessions {
   }
 
   /**
-   * Registers something under way, and returns what its owner calls when it is over. `end` is called when one of the keys opens the sandbox
-   * no longer. Undefined unless all of them open it now.
+   * Registers a request or a WebSocket, and returns the function that the caller calls at its end. `end` is called when one of the keys
+   * no longer opens the sandbox. Undefined unless all keys open the sandbox now.
    */
   begin(sandbox: Sandbox, keys: readonly string[], end: () => void): (() => void) | undefined {
     const sessions = keys.map((key) => this.#sessionOf(sandbox, key));

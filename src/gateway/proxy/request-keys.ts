@@ -6,7 +6,7 @@ const keyHeader = 'x-session-api-key';
 /** Parameter of a WebSocket, whose client in a browser can send no header. */
 const keyParameter = 'session_api_key';
 
-/** Throws for what could mean one thing to us and another to the agent. */
+/** Throws for a request that the gateway and the agent could read differently. */
 export function refuseUnsafe({ method }: IncomingMessage, path: string): void {
   // The answer would show the headers that the agent gets, keys included.
   if (method === 'TRACE')
@@ -19,7 +19,7 @@ export function keysOfRequest({ headers }: Pick<IncomingMessage, 'headers'>): re
   return typeof key === 'string' ? [key] : [];
 }
 
-/** All that a handshake shows. Each of them has to be right. */
+/** All session keys of a handshake. Each of them must open the sandbox. */
 export function keysOfHandshake(request: IncomingMessage, path: string): readonly string[] {
   const query = path.indexOf('?');
   const parameters = query < 0 ? [] : new URLSearchParams(path.slice(query)).getAll(keyParameter);

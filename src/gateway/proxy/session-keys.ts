@@ -16,7 +16,7 @@ export interface Reader {
 export interface Opening {
   /** UIDs of the API keys that the session key ends with. */
   readonly apiKeyUids: readonly string[];
-  /** When the first of them expires; Infinity where none does. */
+  /** Time at which the first of these API keys expires; Infinity where none does. */
   readonly expiresAtMs: number;
 }
 
@@ -29,8 +29,8 @@ export interface SessionKeysOptions {
 const forGood: Opening = { apiKeyUids: [], expiresAtMs: Infinity };
 
 /**
- * The session keys of sandboxes, as the gateway checks and shows them. Each API key is shown one of its own, which opens the sandbox only as
- * long as that API key is valid and the sandbox's keys are not rotated. All of that follows from the caches, so nothing is stored for it.
+ * Checks and derives the session keys of sandboxes. Each API key has its own session key, which opens the sandbox only as long as that
+ * API key is valid and the sandbox's keys are not rotated. The keys follow from the caches, so nothing is stored for them.
  */
 export class SessionKeys {
   readonly #options: SessionKeysOptions;

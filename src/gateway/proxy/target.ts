@@ -3,11 +3,11 @@ import { defaultAgentPort } from '../../agent/endpoint.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { PortName } from './address.ts';
 
-/** Where a sandbox's agent listens. */
+/** The address on which a sandbox's agent listens. */
 export interface Target {
   readonly host: string;
   readonly port: number;
-  /** As in a URL and in a Host header. */
+  /** Host and port, in the form of a URL and of the header Host. */
   readonly authority: string;
 }
 
@@ -26,7 +26,7 @@ const ports = { AGENT_SERVER: (sandbox: Sandbox) => sandbox.status?.agentPort ??
   Record<PortName, (sandbox: Sandbox) => number>
 >;
 
-/** From the resource alone. Undefined unless the sandbox is RUNNING in a pod that has an address. */
+/** Reads the address from the Sandbox resource only. Undefined unless the sandbox is RUNNING in a pod with an address. */
 export function targetOf(sandbox: Sandbox, portName: PortName): Target | undefined {
   const host = sandbox.status?.podIP;
   if (host === undefined || viewOfSandbox(sandbox).phase !== 'RUNNING') return undefined;

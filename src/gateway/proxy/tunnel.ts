@@ -15,8 +15,8 @@ export interface TunnelOptions {
   readonly clientHead: Buffer;
   readonly agentHead: Buffer;
   /**
-   * Where the client has shown no key at the handshake: gets its first message, and returns what the agent is sent instead, or why the
-   * connection ends.
+   * Checks the first message of a client that has shown no key at the handshake. Returns the message for the agent, or the reason why
+   * the connection ends.
    */
   readonly authenticate: ((message: string) => string | CloseCode) | undefined;
   readonly limits: ProxyLimits;
@@ -27,12 +27,15 @@ export interface TunnelOptions {
   readonly onClose: () => void;
 }
 
-/** A WebSocket after its handshake: bytes in both directions, as fast as the slower side takes them. The ends of frames are found only to close in good order. */
+/**
+ * A WebSocket after its handshake: forwards bytes in both directions, as fast as the slower side reads them. The tunnel follows the frames
+ * only to close the WebSocket between two of them.
+ */
 export class Tunnel {
   readonly #options: TunnelOptions;
   readonly #toAgent = new FrameFollower();
   readonly #toClient = new FrameFollower();
-  /** Until the client has shown its key. */
+  /** Defined until the client has shown its key. */
   #first: FirstMessage | undefined;
   readonly #beganMs: number;
   #activeMs: number;
@@ -116,7 +119,7 @@ export class Tunnel {
     this.#options.onStall(to);
   }
 
-  /** The part of the client's bytes that goes to the agent while its key is waited for: control frames, then the first message, rewritten. */
+  /** The bytes for the agent until the client has shown its key: control frames, then the first message with the agent's key. */
   #afterFirst(first: FirstMessage, chunk: Buffer): Buffer {
     const result = first.read(chunk);
     if (result.state === 'waiting') return result.controls;

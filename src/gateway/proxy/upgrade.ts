@@ -21,7 +21,7 @@ export interface UpgradeOptions {
   readonly head: Buffer;
   readonly upstream: Upstream;
   readonly path: string;
-  /** For the agent, name and value in turn, without those of the handshake. */
+  /** Headers for the agent except those of the handshake, as a list of names and values in turn. */
   readonly headers: readonly string[];
   readonly handshake: Handshake;
   readonly authenticate: TunnelOptions['authenticate'];
@@ -33,7 +33,7 @@ export interface UpgradeOptions {
   /** Called with the tunnel as soon as there is one. */
   readonly onOpen: (tunnel: Tunnel) => void;
   readonly onStall: (side: Duplex) => void;
-  /** Called once, when nothing of it is open any more. */
+  /** Called once, when both connections are closed. */
   readonly onClose: () => void;
 }
 

@@ -4,7 +4,7 @@ import type { Target } from './target.ts';
 import type { Tunnel } from './tunnel.ts';
 import { CloseCode } from './frames.ts';
 
-/** Agents close a connection 5 s after its last answer. Well before that it is ours to close, else a request could meet the closing. */
+/** Maximum idle time of a connection. Agents close one 5 s after its last answer; the gateway does before, so that no request is lost. */
 const keepAliveMs = 2500;
 const maxHeaderBytes = 64 * 1024;
 
@@ -13,9 +13,9 @@ export class Upstream {
   readonly target: Target;
   /** The key that the agent itself demands. */
   readonly sessionKey: string;
-  /** What it stands for: when this is another, it is over. */
+  /** Identifies the pod and the key of the agent. When the identity of the sandbox changes, the upstream ends. */
   readonly identity: string;
-  /** Whose sandbox it leads to. */
+  /** The owner of the sandbox. */
   readonly owner: string;
   readonly tunnels = new Set<Tunnel>();
   readonly #limits: ProxyLimits;
@@ -68,7 +68,7 @@ export class Upstream {
     this.#active -= 1;
   }
 
-  /** WebSockets are closed; requests under way may end as far as the pod lets them. */
+  /** Closes the WebSockets. Requests under way may end while the pod still runs. */
   retire(): void {
     this.#isRetired = true;
     for (const tunnel of this.tunnels) tunnel.close(CloseCode.goingAway);

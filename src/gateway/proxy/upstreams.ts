@@ -20,13 +20,13 @@ interface Entry {
   readonly portName: PortName;
   readonly upstream: Upstream;
   readonly unsubscribe: () => void;
-  /** The last state of the sandbox that was found to mean this upstream. */
+  /** The last state of the sandbox that has this upstream. */
   seen: Sandbox;
 }
 
 /** The part of all requests and WebSockets that one owner's sandboxes may take. */
 const ownersShare = 1 / 4;
-/** The part that is for those who have not shown a key: they can be anybody, and take nothing of what is for owners. */
+/** The part for requests and WebSockets without a key. Their clients are unknown, and take nothing of the part for owners. */
 const keylessShare = 1 / 8;
 
 const tooMany = (bound: Bound) =>
@@ -38,13 +38,13 @@ const tooMany = (bound: Bound) =>
 
 export interface UpstreamsOptions {
   readonly feed: Pick<ObjectFeed<Sandbox>, 'on'>;
-  readonly lookUp: (name: string) => Sandbox | undefined;
+  readonly find: (name: string) => Sandbox | undefined;
   readonly keys: Pick<SessionKeys, 'agentKeyOf'>;
   readonly limits: ProxyLimits;
   readonly clock: Clock;
 }
 
-/** One upstream for each port that is in use. It ends with the sandbox's run: by a pause, a new pod, another key of its agent, or the sandbox's end. */
+/** Holds one upstream for each port in use. A pause, a new pod, another key of the agent, or the end of the sandbox ends the upstream. */
 export class Upstreams {
   readonly #options: UpstreamsOptions;
   readonly #entries = new Map<string, Entry>();
@@ -79,7 +79,7 @@ export class Upstreams {
     const { name } = sandbox.metadata;
     const id = `${name}/${portName}`;
     const known = this.#entries.get(id);
-    // A key is not derived for every request. That a master key has changed is noticed by the sweep.
+    // The key is not derived for every request; the sweep notices another master key.
     if (known?.seen === sandbox) return known.upstream;
     const wanted = this.#identify(sandbox, portName);
     if (wanted === undefined) return undefined;
@@ -96,8 +96,8 @@ export class Upstreams {
   }
 
   /**
-   * Counts a request or a WebSocket; the caller calls what it gets when that is over. Throws where there is no room for more. Those
-   * without a key have room of their own, so that a URL alone is not enough to keep owners out.
+   * Counts a request or a WebSocket, and returns the function that the caller calls at its end. Throws where there is no place. Requests
+   * without a key have places of their own, so that clients which only know a URL can't take the places of owners.
    */
   begin(upstream: Upstream, { isKeyless }: { readonly isKeyless: boolean }): () => void {
     const { owner, identity } = upstream;
@@ -167,7 +167,7 @@ export class Upstreams {
       this.#sweep = undefined;
       const now = this.#options.clock.monotonic();
       for (const [id, entry] of [...this.#entries]) {
-        this.#review(id, this.#options.lookUp(entry.name));
+        this.#review(id, this.#options.find(entry.name));
         for (const tunnel of entry.upstream.tunnels) tunnel.review(now);
         if (entry.upstream.active === 0) this.#retire(id, entry);
       }

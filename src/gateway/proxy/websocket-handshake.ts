@@ -16,10 +16,10 @@ export interface Handshake {
 
 const refuse = (detail: string) => new ProblemError('malformed-request', detail);
 
-/** Whether a request wants to become a WebSocket. What it asks for beside that is checked later. */
+/** Whether a request asks for a WebSocket. `readHandshake` checks its other headers later. */
 export const isWebSocketRequest = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === 'websocket';
 
-/** Throws `malformed-request` for what no WebSocket client would send. */
+/** Reads a handshake. Throws `malformed-request` for one that no WebSocket client sends. */
 export function readHandshake({ method, httpVersion, headers }: IncomingMessage): Handshake {
   if (method !== 'GET' || httpVersion !== '1.1') throw refuse('A WebSocket begins with a GET of HTTP/1.1.');
   // Bytes behind the head would be a body for one reader and frames for another.

@@ -13,7 +13,7 @@ export const shedLoad =
   (request, response) => {
     const overload = needsKey(request) ? loadShedder.refusal(request.method === 'GET' ? 'reads' : 'writes') : undefined;
     if (overload === undefined) return false;
-    // By then a small body has been read, and the connection may stay.
+    // The parser has read a small body before the next microtask, so that the connection can be kept.
     queueMicrotask(() => {
       if (!allowOrigins(request, response)) sendProblem(response, overload, requestIdOf(request));
     });

@@ -18,7 +18,7 @@ import {
 } from './schemas.ts';
 import { presentLegacyConversation } from './view.ts';
 
-/** The present interface's request that says the same. */
+/** The equivalent request of the present interface. */
 function successorOf(legacy: LegacyStart): StartRequest {
   const { initial_user_msg: text, image_urls: images } = legacy;
   const content = [

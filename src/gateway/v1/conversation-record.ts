@@ -23,7 +23,7 @@ export const sourcesOf = (
 export const presentedConversation = (services: Services, conversation: CachedConversation) =>
   presentConversation(sourcesOf(services, conversation), services.exposure);
 
-/** The record for a client that follows this one conversation: MISSING, which ends that for good, is not said because a cache is behind. */
+/** The record for a client that follows one conversation. MISSING ends its polling, so it is never due to a cache that is behind. */
 export async function freshlyPresentedConversation(services: Services, conversation: CachedConversation, reader: Reader) {
   const sandbox: Sandbox | undefined = await services.lookup.sandboxOf(conversation);
   return presentConversation(sourcesOf(services, conversation, sandbox), services.exposure, reader);

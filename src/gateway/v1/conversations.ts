@@ -61,7 +61,7 @@ export const conversationRoutes = (services: Services, search: ConversationSearc
       responses: { 200: startTaskList },
       problems: [...startProblems, 'share-exceeded'],
       handle: async ({ principal, owner, headers, body, about, response }) => {
-        // First: nothing is started for a client that could not follow it.
+        // The stream takes its place first, so that nothing is started for a client that could not follow it.
         response.once('close', services.streams.enter(owner));
         const conversation = await startConversation(services, owner, body, headers['idempotency-key']);
         about(`conversation/${conversation.metadata.name}`);
@@ -155,7 +155,7 @@ const maxAttempts = 5;
 
 interface Update {
   readonly updated: CachedConversation;
-  /** To be released when the caches show the update. */
+  /** The caller releases it when the caches show the update. */
   readonly reservation: Reservation;
 }
 
@@ -197,7 +197,7 @@ async function store(
 const changeable = ({ title, public: isPublic, tags }: UpdateRequest) => compact({ title, public: isPublic, tags });
 const bytesOf = (value: object): number => Buffer.byteLength(JSON.stringify(value));
 
-/** A merge patch of the spec. Tags given replace those that are there, so the others are taken away. */
+/** A merge patch of the spec. The given tags replace the present ones, so the patch removes the others. */
 function changesTo({ spec }: Pick<CachedConversation, 'spec'>, { title, public: isPublic, tags }: UpdateRequest) {
   const dropped = Object.fromEntries(Object.keys(spec.tags ?? {}).map((tag) => [tag, null]));
   return compact({ title, public: isPublic, tags: tags === undefined ? undefined : { ...dropped, ...tags } });

@@ -7,14 +7,14 @@ import type { ObjectFeed } from '../lookup/object-feed.ts';
 interface Deletion {
   readonly client: KubeClient;
   readonly resource: ResourceDefinition<KubeObject>;
-  /** Of the kind's cache. */
+  /** The feed of the kind's cache. */
   readonly feed: Pick<ObjectFeed<KubeObject>, 'settled'>;
   readonly object: KubeObject;
 }
 
 /**
- * Deletes this very object; what it owns is taken by the garbage collector. One that goes already, whoever has asked for that,
- * and one that has made room for another of its name count as deleted.
+ * Deletes exactly this object; the garbage collector deletes the objects that it owns. An object that is being deleted already, or that
+ * another one of its name has replaced, counts as deleted.
  */
 export async function deleteOne({ client, resource, feed, object }: Deletion): Promise<void> {
   const { name, namespace = '', uid } = object.metadata;
@@ -22,7 +22,7 @@ export async function deleteOne({ client, resource, feed, object }: Deletion): P
   try {
     await client.delete(resource, namespace, name, { uid, propagationPolicy: 'Background' });
   } catch (error) {
-    // Without an answer it may have been done all the same.
+    // A request without an answer may have deleted the object.
     const done =
       isNotFound(error) ||
       isConflict(error) ||

@@ -137,7 +137,7 @@ function problemOf(error: AgentError): ProblemError {
   return error.status === 422 ? invalidRequest([]) : unavailable(undefined, error);
 }
 
-/** Ends the connection when the page is too long, or breaks off: by then the status has been sent. */
+/** Forwards a page. Closes the connection where the page is too long or incomplete, because the status has been sent already. */
 async function passOn(page: Readable, response: Response): Promise<void> {
   let bytes = 0;
   const bounded = new Transform({

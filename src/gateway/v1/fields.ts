@@ -26,7 +26,7 @@ export const uuid = () =>
 // eslint-disable-next-line no-control-regex -- these are what is refused
 const controls = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/;
 
-/** Text that stands in tables and in terminals, which would obey control characters; white space is harmless. Halves of characters are none. */
+/** Text for tables and terminals. Control characters are refused, because terminals obey them; white space is allowed. */
 export const label = (maxLength: number) =>
   z
     .string()
@@ -69,7 +69,7 @@ function parseTime(text: string): number {
   return Date.parse(local.length === 10 ? local : `${local}${offset === '' ? 'Z' : offset.replace(' ', '+')}`);
 }
 
-/** A time that is passed on as it is. */
+/** A time that is forwarded unchanged. */
 export const timeText = () =>
   z
     .string()

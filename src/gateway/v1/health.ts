@@ -3,7 +3,7 @@ import { openRoute, type Route } from '../http/route.ts';
 
 const statusSchema = z.object({ status: z.enum(['ok', 'unavailable']) });
 
-/** Clients ask for the version of the agent server that they may rely on, not for ours; the newest that the wire format follows. */
+/** The newest version of the agent server whose wire format the gateway follows: clients expect this version, not that of the gateway. */
 const compatibleVersion = '1.49.1';
 
 const serverInfoSchema = z.object({

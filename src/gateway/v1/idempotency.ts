@@ -4,7 +4,7 @@ import { uuidOf } from '../../resources/ids.ts';
 import type { Services } from '../services.ts';
 import { chosenIdAnnotation } from '../presenters/start-request.ts';
 
-/** For so long the same key means the same start. */
+/** Time in which the same key means the same start. */
 const windowMs = 24 * 60 * 60 * 1000;
 /** Number of names of one key that are searched in the cache, also behind one that is gone. */
 const knownNames = 4;
@@ -25,8 +25,8 @@ export const idempotencyHeaders = z.object({
 
 /**
  * The names that an owner's key may mean at one turn, the name of a new conversation first. Each turn is for the first start with the key
- * after 24 hours. The names follow from the key and the master keys, so every replica, also one that has just started, comes to the same, and
- * no client can foresee them. The last one is that of earlier versions.
+ * after 24 hours. The names follow from the key and the master keys, so every replica, also one that has just started, derives the same
+ * names, and no client can foresee them. The last one is that of earlier versions.
  */
 const namesOf = (keys: Services['keys'], owner: string, key: string, turn: number): readonly string[] => [
   ...keys.derivedIds(`idempotency/${owner}/${turn}/${key}`),

@@ -29,7 +29,7 @@ export const keyRequestSchema = z.object({
     description:
       'When it stops working; by default when the key that makes it does, or at the end of the maximum lifetime of the installation. Never later than these.',
   }),
-  owner: optional(ownerName()).meta({ description: 'Whom the key is for. Only keys with the role admin may name somebody else.' }),
+  owner: optional(ownerName()).meta({ description: 'Whom the key is for. Only keys with the role admin may name another owner.' }),
   role: optional(z.enum(apiKeyRoles)).meta({ description: 'user by default. Only keys with the role admin may make more of their kind.' }),
 });
 type KeyRequest = z.output<typeof keyRequestSchema>;
@@ -158,7 +158,7 @@ function ownerFor({ owner, role }: Principal, wish: KeyRequest): string {
   if (role !== 'admin' && wish.role === 'admin')
     throw new ProblemError('forbidden', 'Only a key with the role admin can make another one.');
   if (role !== 'admin' && (wish.owner ?? owner) !== owner) {
-    throw new ProblemError('forbidden', 'Only a key with the role admin can make keys for somebody else.');
+    throw new ProblemError('forbidden', 'Only a key with the role admin can make keys for another owner.');
   }
   return wish.owner ?? owner;
 }

@@ -12,49 +12,49 @@ import { ProblemError, notFound, unavailable } from '../errors/problem-error.ts'
 import type { Reservation } from '../lookup/stored-totals.ts';
 import { findStored } from '../lookup/find-stored.ts';
 
-/** As JSON in UTF-8, of everything that is kept. With a first message of the size that a request may have, an object stays below what etcd takes. */
+/** Maximum bytes of all kept messages as JSON in UTF-8, so that an object with the largest first message stays below the limit of etcd. */
 const maxBytes = 384 * 1024;
-/** How many that have been told are kept, so that one that is sent again is known. */
-const keptTold = 8;
+/** Maximum number of delivered messages that are kept, so that a message that is sent again is recognized. */
+const maxKeptDelivered = 8;
 const maxAttempts = 12;
 const retryAfterSeconds = 10;
 
 export interface QueuedMessage {
   readonly conversation: Conversation;
   readonly number: number;
-  /** To be released when the caches show the message; absent where it was stored already. */
+  /** The caller releases it when the caches show the message; undefined where the message was stored already. */
   readonly reservation: Reservation | undefined;
 }
 
 const bytesOf = (message: LaterMessage): number => Buffer.byteLength(JSON.stringify(message));
 
-/** The last ones that have been told, as far as there is room beside what has not. */
-function recentlyTold(conversation: Conversation, waitingBytes: number): readonly LaterMessage[] {
-  const told = conversation.status?.messages?.lastDelivered ?? 0;
+/** The last delivered messages, as many as fit beside the undelivered ones. */
+function recentlyDelivered(conversation: Conversation, waitingBytes: number): readonly LaterMessage[] {
+  const delivered = conversation.status?.messages?.lastDelivered ?? 0;
   let left = maxBytes - waitingBytes;
   const kept: LaterMessage[] = [];
   for (const message of (conversation.spec.messages ?? []).toSorted((one, other) => other.number - one.number)) {
-    if (message.number > told) continue;
+    if (message.number > delivered) continue;
     left -= bytesOf(message);
-    if (left < 0 || kept.length === keptTold) break;
+    if (left < 0 || kept.length === maxKeptDelivered) break;
     kept.unshift(message);
   }
   return kept;
 }
 
-/** What the queue is to be, or an error when there is no room. */
+/** The messages of the conversation with the new one; throws `message-queue-full` where it does not fit. */
 function withMessage(conversation: Conversation, message: LaterMessage): readonly LaterMessage[] {
   const waiting = undeliveredMessages(conversation);
   const bytes = totalBytes([...waiting, message]);
-  const most = maxMessages - keptTold;
-  if (waiting.length >= most || (waiting.length > 0 && bytes > maxBytes)) {
+  const maxWaiting = maxMessages - maxKeptDelivered;
+  if (waiting.length >= maxWaiting || (waiting.length > 0 && bytes > maxBytes)) {
     throw new ProblemError(
       'message-queue-full',
-      `At most ${most} messages with ${maxBytes / 1024} KiB may wait for the agent, and ${waiting.length} do. Try again when it has been told some.`,
+      `At most ${maxWaiting} messages with ${maxBytes / 1024} KiB may wait for the agent, and ${waiting.length} do. Try again when it has received some.`,
       { headers: { 'retry-after': String(retryAfterSeconds) } },
     );
   }
-  return [...recentlyTold(conversation, bytes), ...waiting, message];
+  return [...recentlyDelivered(conversation, bytes), ...waiting, message];
 }
 
 /** Whether a message on its own is too large to be kept. */
@@ -68,9 +68,9 @@ const unlimited: TakeRoom = () => ({ release: () => undefined, releaseWhenShown:
 const totalBytes = (messages: readonly LaterMessage[]): number => messages.reduce((total, one) => total + bytesOf(one), 0);
 
 /**
- * Stores a message for the agent: after those that are there, and once, however often it is called with the same id. `otherIds` are those that the
- * same message may have got before. The write is made on the version that was read, so that one whose answer is lost either shows in the
- * next read or never takes effect after it.
+ * Stores a message for the agent: after the stored ones, and once, however often it is called with the same id. `otherIds` are ids that
+ * the same message may have had before. The write names the version that was read, so that a write whose answer is lost either shows in
+ * the next read or never takes effect after it.
  */
 export async function queueMessage(
   client: KubeClient,

@@ -15,7 +15,7 @@ interface MadeRecord {
   readonly text: string;
 }
 
-/** How a record ends that shows no session key. */
+/** The end of a record without a session key. */
 const recordEnd = 'null}';
 
 const isSame = (one: ConversationSources, other: ConversationSources): boolean =>
@@ -33,14 +33,14 @@ export class ResponseCache {
     this.#services = services;
   }
 
-  /** For clients that follow each of them, as `freshRecordOf`. */
+  /** Records for clients that follow each conversation, as `freshRecordOf` returns them. */
   async freshConversations(conversations: readonly CachedConversation[], reader: Reader): Promise<string> {
     const { lookup } = this.#services;
     const texts = conversations.map(async (conversation) => this.#conversation(conversation, reader, await lookup.sandboxOf(conversation)));
     return listText(plainFrame, await Promise.all(texts));
   }
 
-  /** With sandboxes from the cache alone, as `recordOf`. */
+  /** Records with sandboxes from the cache only, as `recordOf` returns them. */
   conversationPage(
     { items, next_page_id }: { readonly items: readonly CachedConversation[]; readonly next_page_id: string | null },
     reader: Reader,

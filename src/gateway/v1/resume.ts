@@ -12,8 +12,8 @@ import {
 import type { Services } from '../services.ts';
 
 /**
- * Whether a sandbox that is in ERROR comes back when a person asks for it: one that has run, unless the start of the conversation
- * that it was made for has failed. Of sandboxes in another phase this says nothing.
+ * Whether a resume brings back a sandbox in ERROR: it does where the sandbox has run, unless the start of the conversation that the
+ * sandbox was made for has failed. For a sandbox in another phase the result is false.
  */
 export function comesBackFromError({ lookup }: Pick<Services, 'lookup'>, sandbox: Sandbox): boolean {
   if (viewOfSandbox(sandbox).phase !== 'ERROR' || !hasRun(sandbox)) return false;
@@ -23,8 +23,8 @@ export function comesBackFromError({ lookup }: Pick<Services, 'lookup'>, sandbox
 }
 
 /**
- * Says that a person wants the sandbox to run. The annotation is for the one that the quota or its idleness had paused: its
- * `spec.replicas` is 1 already, so that alone would be no change.
+ * Requests a resume for a person. The annotation is for a sandbox that its quota or its idleness has paused: its `spec.replicas` is 1
+ * already, so that the patch would otherwise change nothing.
  */
 export async function requestResume({ client, clock, feeds }: Services, namespace: string, name: string): Promise<void> {
   const updated = await client.mergePatch(sandboxes, namespace, name, {
@@ -36,7 +36,10 @@ export async function requestResume({ client, clock, feeds }: Services, namespac
 
 const maxAttempts = 5;
 
-/** Requests a resume, and that a run which the pause has interrupted continues. The request names a generation, so it is written on the version that was read. */
+/**
+ * Requests a resume, and that a run which the pause has interrupted continues. The request names a generation, so the write names the
+ * version that was read.
+ */
 export async function requestRun({ client, clock, feeds }: Services, namespace: string, name: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     const { metadata, spec } = await client.get(sandboxes, namespace, name);

@@ -16,7 +16,7 @@ const maxAttempts = 5;
 /** Maximum number of sandboxes that are written at once. */
 const maxParallel = 8;
 
-/** The next generation. One that cannot be read may have been any, so what follows is a number that no count of rotations reaches: the time. */
+/** The next generation. After an unreadable one it is the time in seconds, a number that no count of rotations reaches. */
 function generationAfter(sandbox: Sandbox, nowMs: number): number {
   const generation = sessionKeyGenerationOf(sandbox) ?? Math.floor(nowMs / 1000);
   if (generation >= maxSessionKeyGeneration)
@@ -25,8 +25,8 @@ function generationAfter(sandbox: Sandbox, nowMs: number): number {
 }
 
 /**
- * Moves the session keys of a sandbox to another generation than the one that was seen, and waits until the cache shows it. Written on the
- * version that was read, so that requests at once, a repetition within the service and a lost answer make one rotation and never go back.
+ * Moves the session keys of a sandbox to another generation than the one that was seen, and waits until the cache shows it. The
+ * write names the version that was read, so that concurrent requests, a retry and a lost answer make one rotation and never go back.
  */
 export async function rotateSessionKey(
   { client, clock, feeds }: Pick<Services, 'client' | 'clock' | 'feeds'>,
@@ -57,8 +57,8 @@ export async function rotateSessionKey(
 
 /**
  * Rotates the session keys of those sandboxes that come from an earlier version, before an API key of their owner is revoked: they do not
- * depend on an API key. The session keys of all other sandboxes end with the API key, and nothing is written for them. An error leaves the API
- * key as it is, so that the client repeats the revocation, and a repetition continues where the first one has ended.
+ * depend on an API key. The session keys of all other sandboxes end with the API key, and nothing is written for them. An error leaves
+ * the API key as it is, so that the client repeats the revocation, and a repetition continues where the first one has ended.
  */
 export async function endLegacySessionKeys(services: Services, revoked: ApiKey): Promise<void> {
   const { lookup, ring } = services;

@@ -9,7 +9,7 @@ const tag = 'sandboxes';
 const secretListSchema = z.object({ secrets: z.array(z.object({ name: z.string(), description: z.string().nullable() })) });
 const secretParams = sandboxParams.extend({ name: z.string() });
 
-/** Endpoints for clients inside and beside a sandbox that have its session key. Secrets reach agents by their template: over REST there are none. */
+/** Endpoints for clients with the session key of a sandbox. Agents get secrets from their template, so the list of secrets is empty. */
 export function sandboxSettingsRoutes({ lookup }: Services): readonly Route[] {
   const refuseForeign = async (owner: string | undefined, id: string) => {
     if (owner !== undefined && (await lookup.sandbox(owner, id)) === undefined) throw notFound('sandbox');

@@ -86,7 +86,7 @@ export const sandboxRoutes = (services: Services): readonly Route[] => [
       const sandbox = await changeable(services, owner, params.id, about);
       refuseIn(sandbox, ['ERROR', 'MISSING']);
       const { name, namespace } = sandbox.metadata;
-      // Written also where the cache shows it paused: the cache may not know of a resume yet.
+      // The pause is written also where the cache shows a paused sandbox: the cache may not show a resume yet.
       await services.client.mergePatch(sandboxes, namespace, name, { spec: { replicas: 0 } });
       await services.feeds.sandboxes.settled(name, (seen) => seen?.spec.replicas === 0);
       return success;

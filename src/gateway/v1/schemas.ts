@@ -48,7 +48,7 @@ export const messageOf = ({ role, content, run }: z.output<typeof messageSchema>
   run,
 });
 
-/** owner/name, or a path through groups. A segment of dots or with a leading dash means something else to git. */
+/** owner/name, or a path of groups. A segment of dots, or with a leading dash, would have another meaning to git. */
 export const repository = () =>
   z
     .string()
@@ -59,7 +59,7 @@ export const repository = () =>
 const branchPattern = /^[^-\s~^:?*[\\\x00-\x1f\x7f][^\s~^:?*[\\\x00-\x1f\x7f]*$/;
 const maxBranchLength = 255;
 
-/** The same as `branch`, for tens of thousands of names at once. */
+/** Whether `branch` accepts the name; fast enough for tens of thousands of names. */
 export const isBranchName = (name: string): boolean => name.length <= maxBranchLength && branchPattern.test(name);
 
 /** Git refuses a reference that begins with a dash, and would take it for an option. */
@@ -90,7 +90,7 @@ export const startRequestSchema = z.object({
 });
 export type StartRequest = z.output<typeof startRequestSchema>;
 
-/** Each is part of every record of the conversation. */
+/** Maximum number of tags: every record of the conversation contains all of them. */
 const maxTags = 64;
 
 export const updateRequestSchema = z.object({
@@ -103,7 +103,7 @@ export const updateRequestSchema = z.object({
 export type UpdateRequest = z.output<typeof updateRequestSchema>;
 
 export const resumeRequestSchema = z.object({
-  run: optional(z.boolean()).meta({ description: "Whether a run that its owner's pause has cut goes on; false by default." }),
+  run: optional(z.boolean()).meta({ description: "Whether a run that its owner's pause has interrupted continues; false by default." }),
 });
 
 export const conversationParams = z.object({ id: uuid() });

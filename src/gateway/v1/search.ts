@@ -25,7 +25,7 @@ function orderBy(keyOf: (conversation: CachedConversation) => string): Order {
 interface Search {
   /** The search that a page belongs to: a cursor of another one is refused. */
   readonly of: 'conversations' | 'start-tasks';
-  /** Absent: all of them. */
+  /** The filter of the search; absent where all conversations match. */
   readonly matches?: ((conversation: CachedConversation) => boolean) | undefined;
   readonly sort_order: string;
   readonly limit: number;
@@ -37,8 +37,8 @@ export class ConversationSearch {
   readonly #orders = new Map<string, Order>();
 
   /**
-   * One page in the order that is asked for, `<FIELD>` or `<FIELD>_DESC`.
-   * @param all Of one owner: an array that is the same one as long as nothing in it has changed.
+   * Returns one page in the requested order, `<FIELD>` or `<FIELD>_DESC`.
+   * @param all The conversations of one owner, as the same array as long as nothing in it has changed.
    */
   page(all: readonly CachedConversation[], { of, matches, sort_order, limit, page_id }: Search) {
     const order = `${of}/${sort_order}`;
@@ -61,7 +61,7 @@ const within = (text: string, from: number | undefined, to: number | undefined):
   return (from === undefined || milliseconds >= from) && (to === undefined || milliseconds < to);
 };
 
-/** Undefined where there is nothing to filter by. */
+/** The filter of a search; undefined where the request has no filter. */
 export function conversationFilter(filters: ConversationFilters): ((conversation: CachedConversation) => boolean) | undefined {
   if (Object.values(filters).every((value) => value === undefined)) return undefined;
   const { title__contains, created_at__gte, created_at__lt, updated_at__gte, updated_at__lt, sandbox_id__eq } = filters;

@@ -30,7 +30,7 @@ export const sendMessageRoute = (services: Services): Route =>
     path: '/api/v1/app-conversations/{id}/send-message',
     operationId: 'sendMessage',
     tag: 'conversations',
-    summary: 'Send a message to the agent: told once, in the order of the answers; a paused sandbox is resumed for it',
+    summary: 'Send a message to the agent: delivered once, in the order of the answers; a paused sandbox is resumed for it',
     params: conversationParams,
     headers: idempotencyHeaders,
     body: sendMessageSchema,
@@ -52,7 +52,7 @@ export const sendMessageRoute = (services: Services): Route =>
       about(`conversation/${name}`);
       const message = messageOf(body);
       if (isTooLarge(message)) throw invalidRequest([{ path: 'body.content', message: `must have at most ${maxQueuedBytes} bytes` }]);
-      // As it is stored: a pause of a moment ago, through whichever replica, has to be seen.
+      // The API server is read, because the cache may not show a recent pause through another replica.
       const conversation = await findStored(client, conversations, namespace, name);
       if (conversation?.metadata.uid !== known.metadata.uid) throw notFound('conversation');
       const sandboxName = conversation.status?.sandboxName;
@@ -61,7 +61,7 @@ export const sendMessageRoute = (services: Services): Route =>
       const isFailed =
         phase === 'ERROR' && startStatusOf(conversation) === 'READY' && sandbox !== undefined && comesBackFromError(services, sandbox);
       if ((phase === 'ERROR' && !isFailed) || phase === 'MISSING') throw new ProblemError('wrong-state', `The sandbox is in ${phase}.`);
-      // First: a message that is stored is never left behind in a sandbox that nobody wakes.
+      // The resume comes before the write, so that no stored message remains undelivered in a paused sandbox.
       const isWoken = phase === 'PAUSED' || isFailed;
       if (isWoken) await resume(services, owner, conversation);
       const key = headers['idempotency-key'];
@@ -69,10 +69,10 @@ export const sendMessageRoute = (services: Services): Route =>
       const takeRoom = (storedBytes: number) => services.caps.reserve(owner, { storedBytes });
       const { number, conversation: updated, reservation } = await queueMessage(client, conversation, id, message, takeRoom, otherIds);
       void feeds.conversations.shows(cachedConversation(updated)).then(() => reservation?.release());
-      const isTold = (seen: CachedConversation | undefined) => (seen?.status?.messages?.lastDelivered ?? 0) >= number;
-      if (phase === 'RUNNING') await feeds.conversations.settled(name, isTold, deliveryMs);
-      const told = isTold(lookup.cachedConversation(name));
-      return told
+      const isDelivered = (seen: CachedConversation | undefined) => (seen?.status?.messages?.lastDelivered ?? 0) >= number;
+      if (phase === 'RUNNING') await feeds.conversations.settled(name, isDelivered, deliveryMs);
+      const delivered = isDelivered(lookup.cachedConversation(name));
+      return delivered
         ? { json: { success: true, sandbox_status: 'RUNNING', queued: false } }
         : { status: 202, json: { success: true, sandbox_status: isWoken ? 'STARTING' : phase, queued: true } };
     },

@@ -17,7 +17,7 @@ const skillSchema = z.object({ name: z.string() });
 
 const noDeviceLogin = [
   'There is no login by a code here.',
-  'Get an API key from whoever runs this service (conversation-operator keys create --owner NAME), or with a key of yours from POST /api/keys.',
+  'Get an API key from the administrator of this service (conversation-operator keys create --owner NAME), or with a key of yours from POST /api/keys.',
   'Put it where your client reads it: the command line in the file ~/.openhands/cloud/api_key.txt, or as its API key for the cloud;',
   'the web UI in the field API Key when it is first opened.',
 ].join(' ');
@@ -36,7 +36,7 @@ export const settingsRoutes = (services: Services): readonly Route[] => {
     keyRoute({ method: 'get', path, operationId, tag, summary, responses: { 200: settingsSchema }, handle: () => ({ json: settings() }) });
   return [
     settingsAt('/api/v1/settings', 'getSettings', 'Which model agents use by default, and the configured git hosts'),
-    settingsAt('/api/settings', 'getAgentSettings', 'The same, where clients look for it that take the service for an agent'),
+    settingsAt('/api/settings', 'getAgentSettings', 'The same, at the path that clients use which take the service for an agent'),
     keyRoute({
       method: 'get',
       path: '/api/agent-profiles',

@@ -48,12 +48,12 @@ export class StartTaskResponses {
     }
   }
 
-  /** In their order; those that do not exist any more are left out. */
+  /** Returns the tasks in the given order; tasks that no longer exist are left out. */
   async *#texts(conversations: readonly CachedConversation[]): AsyncGenerator<string, void, undefined> {
     const ahead: Promise<string | undefined>[] = [];
     for (const conversation of conversations) {
       const text = this.#text(conversation);
-      // Awaited in its turn, where a failure shows.
+      // The text is awaited later, where its failure is handled.
       text.catch(() => undefined);
       ahead.push(text);
       if (ahead.length >= readAhead) yield* present(await ahead.shift());

@@ -24,7 +24,7 @@ import { messageOf, type StartRequest } from './schemas.ts';
 /** SHA-256 of the request that made a conversation, by which a repetition of the same start is recognized. */
 export const requestHashAnnotation = 'conversation-operator.dev/request-sha256';
 
-/** Independent of the order of the fields and of unknown ones, since the schema has put them in its own. */
+/** The text of a request for its hash. The order of the fields and unknown fields do not matter, because the schema normalizes them. */
 const textOf = ({ conversation_id: _id, ...request }: StartRequest): Buffer => Buffer.from(JSON.stringify(request));
 
 /** Problems of `startConversation` beside those of any write. */
@@ -44,9 +44,9 @@ export const startProblems = [
 interface References {
   readonly templateName: string;
   readonly sandboxName: string | undefined;
-  /** The sandbox is paused; without a resume the start would wait for ever. */
+  /** Whether the sandbox is paused: without a resume the start would wait for ever. */
   readonly paused: boolean;
-  /** The sandbox has failed, and comes back when it is asked for. */
+  /** Whether the sandbox has failed, and a resume brings it back. */
   readonly failed: boolean;
   readonly parent: string | undefined;
 }
@@ -105,7 +105,7 @@ function specOf(owner: string, request: StartRequest, { templateName, sandboxNam
 
 interface Place {
   readonly name: string;
-  /** A conversation that is there already: it is the answer, or in the way. */
+  /** The stored conversation of this name: the answer where its request is equal, else a conflict. */
   readonly present?: CachedConversation | undefined;
 }
 
@@ -129,7 +129,7 @@ const taken = (request: StartRequest): ProblemError =>
         'A conversation with this id was started by another request, or the id is a UUID of version 8, which the service derives itself.',
       );
 
-/** Throws 422 where the template does not allow the model. Without a template the start itself finds out. */
+/** Throws 422 where the template does not allow the model. Without a template the start finds the error. */
 async function refuseModel({ lookup }: Services, { llm_model: model }: StartRequest, { templateName }: References): Promise<void> {
   const template = model === undefined ? undefined : await lookup.template(templateName);
   if (model === undefined || template === undefined || isModelAllowed(model, template.spec.agent)) return;
@@ -166,7 +166,7 @@ export async function startConversation(
   const isOurs = ({ metadata, spec }: Pick<CachedConversation, 'metadata' | 'spec'>) =>
     spec.owner === owner && metadata.deletionTimestamp === undefined && metadata.annotations?.[requestHashAnnotation] === hash;
 
-  // A repetition finds its conversation even when what it refers to is gone by now.
+  // A repetition finds its conversation even when the objects that the request names no longer exist.
   const { name: id, present: known } = await placeFor(services, owner, request, idempotencyKey);
   if (known !== undefined && isOurs(known)) return known;
   if (known !== undefined) throw taken(request);
@@ -193,7 +193,7 @@ export async function startConversation(
   let created: Conversation;
   try {
     await refuseUnknownRepository(services, owner, request);
-    // First: a start that finds its sandbox in ERROR is over.
+    // The resume comes first, because a start that finds its sandbox in ERROR ends.
     if (references.failed && references.sandboxName !== undefined) await requestResume(services, namespace, references.sandboxName);
     created = await client.create(conversations, object, { metadataOnly: true }).catch(async (error: unknown) => {
       if (!isAlreadyExists(error) && !(error instanceof TransportError)) throw error;

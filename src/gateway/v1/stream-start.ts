@@ -15,10 +15,10 @@ const rereadMs = 1_000;
 const gone: StartTexts = { message: undefined, systemMessageSuffix: undefined, steps: [] };
 
 /**
- * Writes a start as a JSON array, one element for each status it has had or will have, until READY or ERROR. What happens in
- * between is read from the list of transitions, so none is missed however many come at once. A client that leaves ends the
- * writing and nothing else; a shutdown ends the array, and so does the end of the API key that has opened the stream.
- * @param texts Of the first element. A stream that waits holds no texts, because as many are open as clients like.
+ * Writes a start as a JSON array, one element for each status it has had or will have, until READY or ERROR. The stream reads the
+ * statuses from the list of transitions, and misses none however many come at once. A client that disconnects ends the stream, but not
+ * the start; a shutdown ends the array, and so does the end of the API key that has opened the stream.
+ * @param texts The texts of the first element. A waiting stream holds no texts, because clients may open many streams.
  */
 export function streamStart(
   services: Services,
@@ -69,7 +69,7 @@ export function streamStart(
         const task = next((await startTexts.of(known)) ?? gone);
         if (task !== undefined && !isOver()) write(task);
       } catch {
-        // The API server is away, or too busy: the element is written as soon as it is not.
+        // The API server does not answer: the element is written as soon as it does.
         await sleep(clock, rereadMs);
       }
     }
@@ -99,7 +99,7 @@ export function streamStart(
   // Nothing is awaited between this read and the listening above, so no state is missed.
   const cached = lookup.cachedConversation(name);
   follow(cached?.metadata.uid === uid ? cached : conversation);
-  // Last, since a shutdown that has begun ends it at once: the client learns which start it is all the same.
+  // The stream is added last, because a shutdown that has begun ends it at once: the client has the id of the start by then.
   const ended = () => end();
   forgets.push(streams.add(ended));
   forgets.push(ring.untilEnd(principal.keyName, principal.keyUid, ended));

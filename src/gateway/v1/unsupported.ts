@@ -47,7 +47,7 @@ const absences: readonly Absence[] = [
   },
 ];
 
-/** Endpoints that the official web UI expects of every cloud, with nothing behind them: a 404 would show its users an error message each. */
+/** Empty endpoints that the official web UI expects of every cloud: each 404 would show its users an error message. */
 export const unsupportedRoutes: readonly Route[] = absences.map(({ path, operationId, summary, answer = page, json = emptyPage }) =>
   keyRoute({ method: 'get', path, operationId, tag, summary, responses: { 200: answer }, handle: () => ({ json }) }),
 );

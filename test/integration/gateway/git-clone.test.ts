@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SandboxKeys, type CloneGrant } from '../../../src/agent/keys.ts';
 import { createCallbackServer, type CallbackServer } from '../../../src/gateway/callback-server/callback-server.ts';
-import { ClonePart } from '../../../src/gateway/git/clone-part.ts';
+import { CloneHandler } from '../../../src/gateway/git/clone-handler.ts';
 import { basicAuthorization, type GitCredentials } from '../../../src/gateway/git/credentials.ts';
 import { PrivateHost } from '../../../src/gateway/git/private-host.ts';
 import { gatewayIndexers } from '../../../src/gateway/lookup/cache.ts';
@@ -81,7 +81,7 @@ beforeAll(async () => {
   elsewhere = await GitServer.start({ prefix: '/scm', repositories });
   hosts = { forgejo: host.url };
   privateHost = new PrivateHost({ hosts, credentials: byOwner, connections: 8, clock: systemClock, logger: silentLogger });
-  const part = new ClonePart({
+  const part = new CloneHandler({
     ...{ host: privateHost, keys, conversations: cache(conversations), defaultProvider: 'forgejo' },
     ...{ limits: { idleMs: 2000, lagMs: 500 }, clock: systemClock, logger: silentLogger, metrics: createMetrics() },
   });

@@ -29,7 +29,13 @@ describe('notifications between gateways and operators', () => {
   }
 
   async function aGateway(url: string, options: Partial<ConstructorParameters<typeof NotificationSender>[0]> = {}) {
-    const sender = new NotificationSender({ urls: [url], key: () => keys.notificationKey(), clock: systemClock, logger: silentLogger, ...options });
+    const sender = new NotificationSender({
+      urls: [url],
+      key: () => keys.notificationKey(),
+      clock: systemClock,
+      logger: silentLogger,
+      ...options,
+    });
     toEnd.push(() => sender.close());
     await sender.open();
     return sender;

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { mountedGitCredentials } from '../../../src/commands/git-credentials.ts';
-import { HostDirectory } from '../../../src/gateway/git/host-directory.ts';
+import { RepositoryAccessChecker } from '../../../src/gateway/git/repository-access-checker.ts';
 import { packet } from '../../../src/gateway/git/pkt-line.ts';
 import { systemClock } from '../../../packages/kube/src/clock.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
@@ -24,8 +24,8 @@ describe('a start with a repository', () => {
   let gitlab: GitServer;
   let plain: GitServer;
   let elsewhere: GitServer;
-  let directory: HostDirectory;
-  let impatient: HostDirectory;
+  let directory: RepositoryAccessChecker;
+  let impatient: RepositoryAccessChecker;
   let gateway: TestGateway;
   /** It waits for hosts for a moment only. */
   let hasty: TestGateway;
@@ -69,7 +69,7 @@ describe('a start with a repository', () => {
       azure_devops: 'file:///nowhere',
     };
     const directoryWith = (timeoutMs: number) =>
-      new HostDirectory({
+      new RepositoryAccessChecker({
         hosts,
         credentials: mountedGitCredentials({ folder, providers: Object.keys(hosts), logger }),
         timeoutMs,

@@ -1,4 +1,4 @@
-import { repositoryTyped, typedNames } from '../../../src/gateway/git/typed-names.ts';
+import { repositoryTyped, staticDirectory } from '../../../src/gateway/git/static-directory.ts';
 
 const github = 'https://github.com';
 
@@ -28,7 +28,7 @@ describe('what is typed to find a repository', () => {
 });
 
 it('finds nothing on a host that is not configured', async () => {
-  const directory = typedNames({ github });
+  const directory = staticDirectory({ github });
   const search = { owner: 'alice', query: 'owner/name', limit: 10 };
   expect(await directory.repositories({ ...search, provider: 'gitlab' })).toEqual([]);
   expect(await directory.branches({ ...search, provider: 'gitlab', repository: 'owner/name' })).toEqual([]);

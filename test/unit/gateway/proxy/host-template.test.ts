@@ -53,6 +53,6 @@ describe('a template of host names', () => {
     'https://{port}-{sandbox}.example.com',
     'https://{sandbox}{port}.example.com',
   ])('is not %s', (text) => {
-    expect(() => new HostTemplate(text)).toThrow('has to look like');
+    expect(() => new HostTemplate(text)).toThrow('must have the form');
   });
 });

@@ -27,7 +27,7 @@ class Bench {
         return () => this.listeners.delete(name);
       },
     },
-    lookUp: () => this.sandbox,
+    find: () => this.sandbox,
     clock: this.clock,
   });
 

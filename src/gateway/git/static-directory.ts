@@ -3,13 +3,13 @@ import type { GitDirectory } from './directory.ts';
 
 export type GitHosts = Readonly<Record<string, string>>;
 
-/** What most repositories call it. A start that names no branch gets the repository's own default. */
+/** Default branch of most repositories. A start that names no branch gets the repository's own default. */
 export const likelyBranch = 'main';
 
-/** What follows the repository in the URL of one of its pages, on the hosts that people use. */
+/** The part of a URL after the repository, in the URLs of its pages on common git hosts. */
 const pageOfRepository = /\/(-|blob|commit|commits|merge_requests|pull|pulls|src|tree)(\/.*)?$/;
 
-/** The repository that somebody has typed or pasted: owner/name, or a URL on this host. Undefined when it is neither. */
+/** The repository in a text that a user has typed or pasted: owner/name, or a URL on this host. Undefined when it is neither. */
 export function repositoryTyped(text: string, baseUrl: string): string | undefined {
   const typed = text.trim();
   const base = `${baseUrl.replace(/\/+$/, '')}/`;
@@ -20,11 +20,11 @@ export function repositoryTyped(text: string, baseUrl: string): string | undefin
   return repository().safeParse(name).success ? name : undefined;
 }
 
-/** What a client names is looked up among the hosts alone, not among what every object has. */
+/** Reads own properties only, because the provider comes from a client: `constructor` is no host. */
 const baseUrlOf = (hosts: GitHosts, provider: string): string | undefined => (Object.hasOwn(hosts, provider) ? hosts[provider] : undefined);
 
-/** Asks no host: what is typed is taken to exist, and the start finds out. */
-export const typedNames = (hosts: GitHosts): GitDirectory => ({
+/** A directory that asks no host. Every valid name is taken to exist, and the start finds the error. */
+export const staticDirectory = (hosts: GitHosts): GitDirectory => ({
   access: () => Promise.resolve('unknown'),
   repositories: ({ provider, query }) => {
     const baseUrl = baseUrlOf(hosts, provider);

@@ -10,52 +10,51 @@ import {
 import type { GitAccess } from './directory.ts';
 import { GitHostError, type GitAnswer, type GitHttp } from './git-http.ts';
 
-/** References as far as they were read. */
+/** References of a repository, of which the list may be truncated. */
 export interface Listed extends Refs {
-  /** There are more. */
-  readonly isCut: boolean;
+  readonly isTruncated: boolean;
 }
 
-/** What a host has said of one repository to one credential. */
+/** The result of `lsRemote` for one repository and one credential. */
 export interface Finding {
   readonly access: GitAccess;
-  /** Only where they were asked for. */
+  /** The references; absent where they were not requested, or could not be read. */
   readonly refs?: Listed | undefined;
-  /** Whether there is a branch or tag of the name that was asked for; undefined where that is not known. */
+  /** Whether the requested branch or tag exists; undefined where that is not known. */
   readonly hasNamed?: boolean | undefined;
-  /** Of the host's first answer; undefined when there was none. */
+  /** The status of the host's first answer; undefined where there was none. */
   readonly status?: number | undefined;
-  /** Why the access is unknown, in a word. */
+  /** The reason why the access is unknown, as one word. */
   readonly reason?: string;
-  /** There was not even a connection. */
+  /** Whether no connection was established. */
   readonly isUnreachable?: boolean;
 }
 
 export interface Question {
-  /** Where git would clone from. */
+  /** The URL from which git would clone. */
   readonly repository: URL;
   /** The base URL of the host. */
   readonly within: URL;
   readonly authorization: string | undefined;
   readonly wantsRefs: boolean;
-  /** A branch or tag that is asked for instead of all references. */
+  /** A branch or tag that is requested instead of all references. */
   readonly named?: string | undefined;
   readonly signal: AbortSignal;
 }
 
-/** What hosts answer for a wrong name, and to those who may not know that it is right. 451: taken down. */
+/** Statuses for repositories that do not exist, or that the client may not see. Status 451: the repository is taken down. */
 const denials: ReadonlySet<number> = new Set([401, 403, 404, 410, 451]);
 
-/** Version 2: a host then says that there is access without listing every reference. Older ones don't know it and list them. */
+/** Version 2 of the protocol: a host grants the access without a list of all references. Older hosts ignore the header, and list them. */
 const headers = { 'git-protocol': 'version=2' };
 
 const infoRefs = '/info/refs';
 
-/** Tens of thousands of references; or the beginning of them, where they are not wanted, from which it is seen that they would come. */
+/** Maximum bytes of bodies: tens of thousands of references, or the beginning of their list, which shows the access. */
 const maxBodyBytes = { refs: 1024 * 1024, access: 64 * 1024, head: 1024 } as const;
 
-/** Asks a host as git does before it clones. Never rejects because of what the host does. */
-export async function ask(http: GitHttp, question: Question): Promise<Finding> {
+/** Asks a host for references, as `git ls-remote` does. Never rejects because of an answer of the host. */
+export async function lsRemote(http: GitHttp, question: Question): Promise<Finding> {
   const { repository, within, authorization, wantsRefs, named, signal } = question;
   const url = new URL(`${repository.pathname}${infoRefs}?service=git-upload-pack`, repository);
   let answer: GitAnswer;
@@ -90,21 +89,26 @@ export async function ask(http: GitHttp, question: Question): Promise<Finding> {
     case 'capabilities': {
       const refs = await refsOf(http, question, answer, advertisement);
       if (named === undefined) return { access: 'granted', status, refs };
-      return { access: 'granted', status, hasNamed: refs?.hasNamed === true || (refs?.isCut === false ? false : undefined) };
+      return { access: 'granted', status, hasNamed: refs?.hasNamed === true || (refs?.isTruncated === false ? false : undefined) };
     }
   }
 }
 
 type Granted = Exclude<Advertisement, { readonly kind: 'unreadable' | 'refused' }>;
 
-/** Undefined where they were not wanted, or are not told now. */
-async function refsOf(http: GitHttp, question: Question, { url, isCut }: GitAnswer, advertisement: Granted): Promise<Listed | undefined> {
+/** Undefined where the references were not requested, or the host does not list them now. */
+async function refsOf(
+  http: GitHttp,
+  question: Question,
+  { url, isTruncated }: GitAnswer,
+  advertisement: Granted,
+): Promise<Listed | undefined> {
   const { wantsRefs, named } = question;
   if (!wantsRefs && named === undefined) return undefined;
-  if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined)) return { ...advertisement.refs, isCut };
+  if (advertisement.kind === 'refs' && (!advertisement.isPlain || named !== undefined)) return { ...advertisement.refs, isTruncated };
   try {
     return advertisement.kind === 'refs'
-      ? { ...advertisement.refs, isCut, defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch }
+      ? { ...advertisement.refs, isTruncated, defaultBranch: (await plainHead(http, question, url)) ?? advertisement.refs.defaultBranch }
       : await listed(http, question, url, advertisement.capabilities);
   } catch (error) {
     if (error instanceof GitHostError) return undefined;
@@ -112,7 +116,7 @@ async function refsOf(http: GitHttp, question: Question, { url, isCut }: GitAnsw
   }
 }
 
-/** Beside `info/refs`, wherever a redirect has led to. */
+/** The URL of a path next to `info/refs`, after redirects. */
 const besides = (infoRefsUrl: URL, path: string): URL =>
   new URL(`${infoRefsUrl.pathname.slice(0, -infoRefs.length)}${path}`, infoRefsUrl.origin);
 
@@ -137,7 +141,7 @@ async function listed(
   capabilities: Capabilities,
 ): Promise<Listed | undefined> {
   const ending = '/git-upload-pack';
-  const { status, body, isCut } = await http.send({
+  const { status, body, isTruncated } = await http.send({
     method: 'POST',
     url: besides(infoRefsUrl, ending),
     within,
@@ -153,5 +157,5 @@ async function listed(
     maxBodyBytes: maxBodyBytes.refs,
   });
   const refs = status === 200 ? readList(body, named) : undefined;
-  return refs && { ...refs, isCut };
+  return refs && { ...refs, isTruncated };
 }

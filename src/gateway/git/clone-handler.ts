@@ -17,32 +17,32 @@ import type { GitStream } from './git-http.ts';
 import type { HostAnswer, PrivateHost, Wanted } from './private-host.ts';
 
 export interface CloneLimits {
-  /** Requests at once: of all owners, of one owner's sandboxes, and of one sandbox. */
+  /** Maximum concurrent requests: of all owners, of one owner's sandboxes, and of one sandbox. */
   readonly max: number;
   readonly maxPerOwner: number;
   readonly maxPerSandbox: number;
-  /** Requests that wait for a place at once, of all owners and of one, and how long in milliseconds: a start that fails costs more. */
+  /** Maximum queued requests, of all owners and of one, and their maximum delay. A request queues because a failed start costs more. */
   readonly maxWaiting: number;
   readonly maxWaitingPerOwner: number;
   readonly maxWaitMs: number;
-  /** How long nothing may come from the host, or be taken by the sandbox. */
+  /** Maximum time without a byte from the host, or to the sandbox. */
   readonly idleMs: number;
-  /** Of one request, in all. */
+  /** Maximum duration of one request. */
   readonly totalMs: number;
-  /** How far the cache may be behind the operator's word. */
+  /** Maximum delay of the cache behind the operator's write of the status. */
   readonly lagMs: number;
-  /** Of what the sandbox sends. */
+  /** Maximum bytes of the body of a request. */
   readonly maxBodyBytes: number;
 }
 
-export interface ClonePartOptions {
+export interface CloneHandlerOptions {
   readonly host: Pick<PrivateHost, 'refs' | 'pack'>;
   readonly keys: Pick<SandboxKeys, 'acceptsCloneTicket'>;
-  /** With the index `sandboxName` of `gatewayIndexers`. */
+  /** A cache that has the index `sandboxName` of `gatewayIndexers`. */
   readonly conversations: Cache<CachedConversation>;
-  /** The provider where a conversation names none. */
+  /** The provider of conversations that name none. */
   readonly defaultProvider: string | undefined;
-  /** What differs from the defaults. */
+  /** Limits that replace the defaults. */
   readonly limits?: Partial<CloneLimits>;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -64,22 +64,23 @@ const defaults: CloneLimits = {
 
 type Service = 'refs' | 'pack' | 'push';
 
-const cacheLookMs = 50;
-/** What of the client's request is the host's business, and the other way round. */
+/** Delay before the cache is read again for the status of a start. */
+const cachePollMs = 50;
+/** The headers of a request that are forwarded to the host, and the headers of an answer that are forwarded to the sandbox. */
 const passedOn = ['accept', 'accept-encoding', 'content-encoding', 'content-length', 'content-type', 'git-protocol'] as const;
 const passedBack = ['content-encoding', 'content-type'] as const;
 
 /**
- * Private repositories for sandboxes, to read: what a host wants to see for it stays here. A ticket opens one repository to one sandbox,
- * and only while the operator prepares it there. 404 says that the sandbox does not need us for it.
+ * Serves private repositories to sandboxes for reading; the credential of the host stays in the gateway. A ticket opens one repository
+ * to one sandbox, and only while the operator prepares it there. Status 404 means that the sandbox can clone from the host itself.
  */
-export class ClonePart implements CallbackHandler {
+export class CloneHandler implements CallbackHandler {
   readonly name = 'git';
-  readonly #options: ClonePartOptions;
+  readonly #options: CloneHandlerOptions;
   readonly #limits: CloneLimits;
   readonly #shares: Shares;
 
-  constructor(options: ClonePartOptions) {
+  constructor(options: CloneHandlerOptions) {
     this.#options = options;
     this.#limits = { ...defaults, ...options.limits };
     const { max, maxPerOwner, maxPerSandbox, maxWaiting, maxWaitingPerOwner, maxWaitMs } = this.#limits;
@@ -106,15 +107,15 @@ export class ClonePart implements CallbackHandler {
     }
   }
 
-  /** The sandbox, if the ticket is its own. An unknown one takes as long as a known one. */
+  /** The sandbox, if the ticket is its own. The check of an unknown sandbox takes as long as that of a known one. */
   #holder({ request, sandbox }: CallbackRequest, grant: CloneGrant): Sandbox | undefined {
     const { keys, clock } = this.#options;
     const ticket = /^Bearer (\S{1,256})$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
-    const isGood = keys.acceptsCloneTicket(sandbox?.metadata.uid ?? 'nobody', grant, ticket, clock.now());
+    const isGood = keys.acceptsCloneTicket(sandbox?.metadata.uid ?? 'none', grant, ticket, clock.now());
     return isGood && sandbox?.metadata.deletionTimestamp === undefined ? sandbox : undefined;
   }
 
-  /** Ends a ticket's life with the step that it was made for, long before its own end. */
+  /** Whether the operator still prepares the repository. The ticket ends with this step, long before it expires. */
   async #isPreparing({ metadata, spec }: Sandbox, { provider, repository }: CloneGrant, signal: AbortSignal): Promise<boolean> {
     const { conversations, clock, defaultProvider } = this.#options;
     const lateMs = clock.monotonic() + this.#limits.lagMs;
@@ -127,7 +128,7 @@ export class ClonePart implements CallbackHandler {
     for (;;) {
       if (conversations.store.byIndex('sandboxName', inNamespace(metadata.namespace, metadata.name)).some(isIt)) return true;
       if (clock.monotonic() >= lateMs) return false;
-      await sleep(clock, cacheLookMs, signal);
+      await sleep(clock, cachePollMs, signal);
     }
   }
 
@@ -148,7 +149,7 @@ export class ClonePart implements CallbackHandler {
       else refuse(response, answer);
     } catch (error) {
       if (!signal.aborted && !response.headersSent) throw error;
-      logger.info('a clone was cut off', { sandbox: sandbox.metadata.name, error });
+      logger.info('a clone was interrupted', { sandbox: sandbox.metadata.name, error });
       response.destroy();
     } finally {
       idle.stop();
@@ -164,7 +165,7 @@ const tooMany = (bound: Bound): ProblemError =>
     ? shareProblem(bound, 'clones')
     : new ProblemError('too-many-connections', 'Too many repositories are being cloned.', { headers: { 'retry-after': '10' } });
 
-/** `{provider}/{owner}/{name}.git/info/refs` and its like; undefined for everything else. */
+/** Reads paths like `{provider}/{owner}/{name}.git/info/refs`; undefined for all others. */
 function askedIn({
   request: { method },
   path,
@@ -204,7 +205,7 @@ async function send(response: ServerResponse, { headers, body }: GitStream, touc
   await pipeline(body, measured(touch, Number.POSITIVE_INFINITY), response, { signal });
 }
 
-/** As text, which git shows to people. */
+/** Answers with a text, because git shows it to people. */
 function refuse(response: ServerResponse, answer: Exclude<HostAnswer, { readonly kind: 'stream' }>): void {
   const [status, text] = refusals[answer.kind];
   response.writeHead(status, { 'content-type': 'text/plain', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
@@ -219,7 +220,7 @@ const refusals = {
 
 function bodyOf(request: IncomingMessage, touch: () => void, maxBytes: number, signal: AbortSignal): Readable {
   const body = measured(touch, maxBytes);
-  // Whoever reads the body sees the error.
+  // The reader of the body gets the error.
   pipeline(request, body, { signal }).catch(() => undefined);
   return body;
 }

@@ -9,14 +9,14 @@ import type { GitAccess, GitBranch, GitCheck, GitDirectory, GitRepository, GitSe
 import { ExpiringCache } from './expiring-cache.ts';
 import { GitHttp } from './git-http.ts';
 import { hostsOf, repositoryUrl, type Host } from './hosts.ts';
-import { ask, type Finding, type Listed } from './questions.ts';
-import { likelyBranch, repositoryTyped, typedNames, type GitHosts } from './typed-names.ts';
+import { lsRemote, type Finding, type Listed } from './ls-remote.ts';
+import { likelyBranch, repositoryTyped, staticDirectory, type GitHosts } from './static-directory.ts';
 
-export interface HostDirectoryOptions {
-  /** Provider → base URL, the default one first. */
+export interface RepositoryAccessCheckerOptions {
+  /** Base URLs by provider, the default provider first. */
   readonly hosts: GitHosts;
   readonly credentials: GitCredentials;
-  /** How long anyone waits for a host, in all. */
+  /** Maximum time that a caller waits for a host. */
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -25,19 +25,19 @@ export interface HostDirectoryOptions {
 
 interface Knowledge {
   readonly access: GitAccess;
-  /** Nobody needs a credential for it. */
+  /** Whether the repository can be read without a credential. */
   readonly isPublic: boolean;
   readonly refs: Listed | undefined;
   readonly hasNamed?: boolean | undefined;
 }
 
-/** The part of a repository that a question is about, beside the access to it. */
+/** The part of a repository that is read, besides the access to it. */
 interface About {
   readonly wantsRefs: boolean;
   readonly named?: string | undefined;
 }
 
-/** A question that an owner has. */
+/** A read of one repository for one owner. */
 interface Inquiry extends About {
   readonly owner: string;
   readonly host: Host;
@@ -47,33 +47,34 @@ interface Inquiry extends About {
 
 const nothing: Knowledge = { access: 'unknown', isPublic: false, refs: undefined };
 
-/** How long an answer is good: what changes on a host shows soon, and a crowd of starts asks once. */
+/** Lifetime of a finding in the cache: changes on a host show soon, and many starts at once cause one request. */
 const goodForMs: Readonly<Record<GitAccess, number>> = { granted: 60_000, denied: 10_000, unknown: 5_000 };
 const cacheBounds = { maxEntries: 10_000, maxBytes: 32 * 1024 * 1024 };
 const bytesOf = ({ refs }: Finding): number =>
   1024 + (refs?.branches.reduce((total, { name, commitSha }) => total + 96 + name.length + commitSha.length, 0) ?? 0);
 
-/** Questions to one host at once: of all owners, and of one. Others of an owner wait for that owner's, in turns with those of others. */
+/** Maximum concurrent requests to one host, of all owners and of one. Further requests wait, and owners take turns. */
 const connectionsToHost = 8;
 const questionsOfOwner = 4;
-/** A part of the time that there is, so that it is known why there was no answer. */
+/** The part of the timeout that a connection may take, so that the reason of a missing answer is known before the timeout. */
 const connectShare = 0.6;
-/** Nobody waits again for a host that could not be connected to. */
+/** Delay before a host is asked again that could not be connected to. */
 const unreachableMs = 10_000;
-/** Questions that wait for one host, of all owners and of one; beyond it nobody is asked, so that a host that hangs holds no more. */
+/** Maximum queued requests to one host, of all owners and of one, so that memory stays bounded while a host does not answer. */
 const maxWaiting = 512;
 const maxWaitingOfOwner = 128;
-const sayAgainMs = 3_600_000;
+/** Delay before a refused credential is logged again. */
+const logAgainMs = 3_600_000;
 
 /**
- * Asks the git hosts themselves, as git does before it clones: first without a credential, so that no secret is sent where none is
- * needed. Where a host can't be asked, what is typed is taken to exist, and the start finds out.
+ * Asks the git hosts for the references of a repository, as git does before it clones: first without a credential, so that no secret is
+ * sent where none is needed. While a host does not answer, every name is taken to exist, and the start finds the error.
  */
-export class HostDirectory implements GitDirectory {
+export class RepositoryAccessChecker implements GitDirectory {
   readonly #hosts: ReadonlyMap<string, Host>;
-  /** The provider where a start names none, as the start itself takes it. */
+  /** The provider of starts that name none. */
   readonly #default: string | undefined;
-  readonly #typed: GitDirectory;
+  readonly #static: GitDirectory;
   readonly #credentials: GitCredentials;
   readonly #timeoutMs: number;
   readonly #clock: Clock;
@@ -81,31 +82,30 @@ export class HostDirectory implements GitDirectory {
   readonly #metrics: Metrics;
   readonly #http: GitHttp;
   readonly #findings: ExpiringCache<Finding>;
-  /** Questions that a host is asked now. */
+  /** Requests under way, by the key of their finding. */
   readonly #underWay = new Map<string, Promise<Finding>>();
-  /** Questions of each owner, also those that wait. */
+  /** Reads of each owner, under way or queued. */
   readonly #wanted = new Map<string, Promise<Finding>>();
-  /** By provider. */
-  readonly #shares: ReadonlyMap<string, Shares>;
-  /** Providers that could not be reached when they were asked last. */
+  readonly #sharesByProvider: ReadonlyMap<string, Shares>;
+  /** Providers that did not answer the last request. */
   readonly #away = new Set<string>();
-  /** Until when they are not asked, by provider. */
+  /** Times until which a provider is not asked. */
   readonly #unreachable = new Map<string, number>();
-  /** Credentials that a host has refused, once it was said. */
+  /** Credentials whose refusal by a host is logged already. */
   readonly #refused: ExpiringCache<true>;
   #isClosed = false;
 
-  constructor({ hosts, credentials, timeoutMs, clock, logger, metrics }: HostDirectoryOptions) {
+  constructor({ hosts, credentials, timeoutMs, clock, logger, metrics }: RepositoryAccessCheckerOptions) {
     this.#hosts = hostsOf(hosts);
     [this.#default] = Object.keys(hosts);
-    this.#typed = typedNames(hosts);
+    this.#static = staticDirectory(hosts);
     this.#credentials = credentials;
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
     this.#logger = logger;
     this.#metrics = metrics;
     this.#http = new GitHttp({ connections: connectionsToHost, connectTimeoutMs: timeoutMs * connectShare });
-    this.#shares = new Map(
+    this.#sharesByProvider = new Map(
       Array.from(this.#hosts.keys(), (provider) => [
         provider,
         new Shares({
@@ -128,10 +128,10 @@ export class HostDirectory implements GitDirectory {
   async repositories(search: GitSearch): Promise<readonly GitRepository[]> {
     const host = this.#hosts.get(search.provider);
     const name = host && repositoryTyped(search.query, host.url.href);
-    if (name === undefined) return this.#typed.repositories(search);
+    if (name === undefined) return this.#static.repositories(search);
     const { access, isPublic, refs } = await this.#learn(search.owner, search.provider, name, { wantsRefs: true });
     if (access === 'denied') return [];
-    if (access === 'unknown') return this.#typed.repositories(search);
+    if (access === 'unknown') return this.#static.repositories(search);
     return [{ name, isPublic, defaultBranch: refs?.defaultBranch ?? refs?.branches[0]?.name ?? likelyBranch }];
   }
 
@@ -139,8 +139,8 @@ export class HostDirectory implements GitDirectory {
     const { access, refs } = await this.#learn(search.owner, search.provider, search.repository, { wantsRefs: true });
     if (access === 'denied') return [];
     const found = refs && matching(refs, search);
-    // Of a list that goes on it is not known what is not there.
-    return found === undefined || (found.length === 0 && refs?.isCut === true) ? this.#typed.branches(search) : found;
+    // A truncated list does not show that a branch is missing.
+    return found === undefined || (found.length === 0 && refs?.isTruncated === true) ? this.#static.branches(search) : found;
   }
 
   close(): Promise<void> {
@@ -148,14 +148,14 @@ export class HostDirectory implements GitDirectory {
     return this.#http.close();
   }
 
-  /** Within the time that there is. What comes later is there for whoever asks next. */
+  /** Resolves within `timeoutMs`. A later answer of the host is cached for the next caller. */
   async #learn(owner: string, provider = this.#default, repository: string, about: About): Promise<Knowledge> {
     const host = provider === undefined ? undefined : this.#hosts.get(provider);
     if (host === undefined || !repositorySchema().safeParse(repository).success) return nothing;
     const { promise: late, resolve } = Promise.withResolvers<Knowledge>();
     const timer = this.#clock.after(this.#timeoutMs, () => resolve(nothing));
     const known = this.#ask(owner, host, repository, about).catch((error: unknown) => {
-      this.#logger.error('a repository could not be looked up', { provider: host.provider, error });
+      this.#logger.error('the access to a repository could not be checked', { provider: host.provider, error });
       return nothing;
     });
     const knowledge = await Promise.race([known, late]);
@@ -166,7 +166,7 @@ export class HostDirectory implements GitDirectory {
   async #ask(owner: string, host: Host, repository: string, about: About): Promise<Knowledge> {
     const everybody = await this.#find({ owner, host, repository, credential: undefined, ...about });
     if (everybody.access === 'granted') return { access: 'granted', isPublic: true, refs: everybody.refs, hasNamed: everybody.hasNamed };
-    // A host that does not answer will not answer somebody else either.
+    // A host that gives no answer without a credential gives none with one either.
     if (everybody.status === undefined) return nothing;
     const credential = (await this.#credentials.of(owner, host.provider)) ?? host.credential;
     if (credential === undefined) return { ...nothing, access: everybody.access };
@@ -174,7 +174,7 @@ export class HostDirectory implements GitDirectory {
     return { access, isPublic: false, refs, hasNamed };
   }
 
-  /** From the cache, or by a question of the owner's that is the same. */
+  /** Returns the cached finding, or that of an equal read of this owner under way, else asks the host. */
   async #find(inquiry: Inquiry): Promise<Finding> {
     const { owner, host, repository, credential } = inquiry;
     const asker = credential === undefined ? '' : createHash('sha256').update(credential.authorization).digest('base64');
@@ -200,7 +200,7 @@ export class HostDirectory implements GitDirectory {
     const release = await this.#turnOf(owner, host.provider);
     if (release === undefined) return { access: 'unknown', reason: 'too many questions' };
     try {
-      // Another owner may have asked the same in the meantime.
+      // Another owner may have read the same in the meantime.
       const known = this.#findings.get(key) ?? this.#underWay.get(key);
       if (known !== undefined) return await known;
       if ((this.#unreachable.get(host.provider) ?? 0) > this.#clock.monotonic()) return { access: 'unknown', reason: 'unreachable' };
@@ -209,17 +209,17 @@ export class HostDirectory implements GitDirectory {
       const finding = await asked.finally(() => this.#underWay.delete(key));
       if (finding.isUnreachable === true) this.#unreachable.set(host.provider, this.#clock.monotonic() + unreachableMs);
       else this.#remember(plain, key, finding);
-      this.#tell(host, credential, asker, finding);
+      this.#log(host, credential, asker, finding);
       return finding;
     } finally {
       release();
     }
   }
 
-  /** Undefined where too much waits for the host. */
+  /** Undefined where the queue for the host is full. */
   async #turnOf(owner: string, provider: string): Promise<Release | undefined> {
     try {
-      return await this.#shares.get(provider)?.wait({ owner });
+      return await this.#sharesByProvider.get(provider)?.wait({ owner });
     } catch (error) {
       if (error instanceof TooManyQuestions) return undefined;
       throw error;
@@ -230,7 +230,7 @@ export class HostDirectory implements GitDirectory {
     const { refs, hasNamed, ...rest } = finding;
     this.#findings.set(plain, rest, goodForMs[rest.access], bytesOf(rest));
     if (key === plain) return;
-    // Of a host that grants the access, and does not say what else was asked for.
+    // An incomplete finding grants the access, but the references could not be read.
     const isIncomplete = finding.access === 'granted' && refs === undefined && hasNamed === undefined;
     const knowledge = isIncomplete ? 'unknown' : hasNamed === false ? 'denied' : finding.access;
     this.#findings.set(key, finding, goodForMs[knowledge], bytesOf(finding));
@@ -239,11 +239,11 @@ export class HostDirectory implements GitDirectory {
   #askHost({ host, repository, credential, wantsRefs, named }: Inquiry): Promise<Finding> {
     const signal = AbortSignal.timeout(this.#timeoutMs);
     const question = { repository: repositoryUrl(host, repository), within: host.url, wantsRefs, named, signal };
-    return ask(this.#http, { ...question, authorization: credential?.authorization });
+    return lsRemote(this.#http, { ...question, authorization: credential?.authorization });
   }
 
-  /** Says what changes for everybody, without a word of where the host is. */
-  #tell({ provider }: Host, credential: GitCredential | undefined, asker: string, { status, reason }: Finding): void {
+  /** Logs changes that concern all owners, without the address of the host. */
+  #log({ provider }: Host, credential: GitCredential | undefined, asker: string, { status, reason }: Finding): void {
     if (this.#isClosed) return;
     const isAway = status === undefined || status >= 500;
     if (isAway && !this.#away.has(provider)) {
@@ -253,7 +253,7 @@ export class HostDirectory implements GitDirectory {
       this.#logger.info('a git host answers again', { provider });
     }
     if (status === 401 && credential !== undefined && this.#refused.get(asker) === undefined) {
-      this.#refused.set(asker, true, sayAgainMs, 0);
+      this.#refused.set(asker, true, logAgainMs, 0);
       this.#logger.warn('a git host does not accept a credential', { provider, credential: credential.name });
     }
   }
@@ -266,7 +266,7 @@ class TooManyQuestions extends Error {
   override readonly name = 'TooManyQuestions';
 }
 
-/** One that is called exactly so first, then the default branch. */
+/** Branches whose name contains the query: the one of exactly this name first, then the default branch. */
 function matching({ branches, defaultBranch }: Listed, { query, limit }: GitSearch): readonly GitBranch[] {
   const wanted = query.trim().toLowerCase();
   const found = branches.filter(({ name }) => name.toLowerCase().includes(wanted));
