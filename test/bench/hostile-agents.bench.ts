@@ -9,7 +9,9 @@ const starts = Number(process.env['STARTS'] ?? 10);
 
 await using stack = new AsyncDisposableStack();
 const up = await Installation.start();
-stack.defer(async () => void (await up.stop()));
+stack.defer(async () => {
+  await up.stop();
+});
 await addHostileTemplates(up, silentBehaviours, '10m');
 
 async function median(): Promise<number> {

@@ -52,9 +52,9 @@ describe('a conversation on a cluster', () => {
   it('is shown by kubectl', async () => {
     const [head, row] = (await up.k(`get conversations ${id}`)).split('\n');
     expect(head?.split(/\s+/)).toEqual(['NAME', 'TITLE', 'SANDBOX', 'EXECUTION', 'START', 'REPOSITORY', 'OWNER', 'AGE']);
-    expect(row?.split(/ {3,}/)).toEqual([
-      ...[id, 'The first one', 'RUNNING', 'finished', 'READY', 'acme/shop', 'story', expect.stringMatching(/^\d+[ms]/)],
-    ]);
+    const cells = row?.split(/ {3,}/) ?? [];
+    expect(cells.slice(0, -1)).toEqual([id, 'The first one', 'RUNNING', 'finished', 'READY', 'acme/shop', 'story']);
+    expect(cells.at(-1)).toMatch(/^\d+[ms]/);
     expect(await up.k(`get events --field-selector involvedObject.name=${sandbox} -o jsonpath={.items[*].reason}`)).toMatch(/\w/);
   });
 

@@ -284,7 +284,8 @@ describe('the chart', () => {
       expect(ports).toContainEqual({ name: 'notifications', containerPort: port.port });
       const agentSide = rendered.one('Service', 'agent-side').metadata;
       expect(envOf('operator', 'AGENT_SIDE_URL')).toBe(`http://${agentSide.name}.${agentSide.namespace}`);
-      const notifications = (rules: readonly Body[]) => rules.filter(({ ports }) => ports?.some((each: Body) => each.port === 'notifications'));
+      const notifications = (rules: readonly Body[]) =>
+        rules.filter(({ ports }) => ports?.some((each: Body) => each.port === 'notifications'));
       const ingress = notifications(rendered.one('NetworkPolicy', 'operator').spec.ingress);
       expect(ingress).toMatchObject([{ from: [{ podSelector: { matchLabels: partOf('gateway') } }] }]);
       expect(ingress[0].from).toHaveLength(1);
