@@ -28,7 +28,7 @@ import { StartTextReader } from './lookup/start-texts.ts';
 import { StorageCaps } from './lookup/storage-caps.ts';
 import { StoredTotals } from './lookup/stored-totals.ts';
 import { AgentAccess } from './proxy/agent-access.ts';
-import { LastResponses } from './stages/announce-shutdown.ts';
+import { LastResponses } from './http/last-responses.ts';
 
 /** The server of the gateway, as far as other parts need it. */
 export interface Listener {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { referenceIn, type SandboxKeys } from '../../agent/keys.ts';
@@ -25,8 +25,6 @@ import { HostTemplate } from './host-template.ts';
 import { defaultLimits, type ProxyLimits } from './limits.ts';
 import { LoopbackOrigins, type Memory } from './loopback-origins.ts';
 import { OpenSessions } from './open-sessions.ts';
-import { proxyHttp } from './proxy-http.ts';
-import { proxyWebSocket } from './proxy-websocket.ts';
 import { keysOfRequest } from './request-keys.ts';
 import { SessionKeys } from './session-keys.ts';
 import type { Upstream } from './upstream.ts';
@@ -104,16 +102,6 @@ export class AgentAccess {
   /** The sandbox that a request is for; undefined where the request is for the service itself. */
   find(request: IncomingMessage): ProxyAddress | undefined {
     return this.addressing.find(request);
-  }
-
-  /** Never rejects. Headers that are set on the response already go to the client too. */
-  forward(request: IncomingMessage, response: ServerResponse, address: ProxyAddress): Promise<void> {
-    return proxyHttp(this, request, response, address);
-  }
-
-  /** Never rejects. */
-  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, address: ProxyAddress): Promise<void> {
-    return proxyWebSocket(this, request, socket, head, address);
   }
 
   /** The owner of a sandbox, where the headers show its session key and the sandbox is RUNNING. */

@@ -1,3 +1,5 @@
+import { proxyHttp } from '../proxy/proxy-http.ts';
+import { proxyWebSocket } from '../proxy/proxy-websocket.ts';
 import type { Services } from '../services.ts';
 import type { Stage, UpgradeStage } from './stage.ts';
 
@@ -7,7 +9,7 @@ export const proxyToSandbox =
   (request, response) => {
     const address = agents.find(request);
     if (address === undefined) return false;
-    if (!allowOrigins(request, response)) void agents.forward(request, response, address);
+    if (!allowOrigins(request, response)) void proxyHttp(agents, request, response, address);
     return true;
   };
 
@@ -17,6 +19,6 @@ export const joinWithSandbox =
   (request, socket, head) => {
     const address = agents.find(request);
     if (address === undefined) socket.destroy();
-    else void agents.upgrade(request, socket, head, address);
+    else void proxyWebSocket(agents, request, socket, head, address);
     return true;
   };
