@@ -51,6 +51,8 @@ export class RetentionHistory {
   readonly #sandboxes = new Map<string, SandboxRecord>();
   /** By uid, the texts of all Events that announce a deletion. */
   readonly #told = new Map<string, Set<string>>();
+  /** By the UID of a sandbox, the UIDs of all conversations that have used it, also of deleted ones. */
+  readonly #users = new Map<string, Set<string>>();
   readonly #settings: { readonly at: number; readonly settings: RetentionSettings }[] = [];
 
   constructor({ cluster, scheduler }: { readonly cluster: Cluster; readonly scheduler: Scheduler }) {
@@ -66,9 +68,10 @@ export class RetentionHistory {
     return this.#sandboxes.get(uid);
   }
 
-  /** Whether an Event has told that of one of these objects. */
+  /** Whether an Event of one of these objects, or of a conversation that has used one of them, has this message. */
   isTold(uids: readonly string[], message: string): boolean {
-    return uids.some((uid) => this.#told.get(uid)?.has(message) === true);
+    const subjects = uids.flatMap((uid) => [uid, ...(this.#users.get(uid) ?? [])]);
+    return subjects.some((uid) => this.#told.get(uid)?.has(message) === true);
   }
 
   /** The settings of the template that held at some time since then. */
@@ -102,6 +105,8 @@ export class RetentionHistory {
       setAt: now,
     };
     this.#conversations.set(uid, record);
+    const sandboxUid = conversation.status?.sandboxUID;
+    if (sandboxUid !== undefined) this.#users.set(sandboxUid, (this.#users.get(sandboxUid) ?? new Set()).add(uid));
     const last = record.over.at(-1);
     if (isOver(conversation)) {
       if (last?.until !== Infinity) record.over.push({ since: now, until: Infinity });
