@@ -56,7 +56,7 @@ export const conversationMutants = {
     to: 'void delayMs;',
     rule: 'a notification of an agent is acted on soon',
     letters: true,
-    seed: 6,
+    seed: 129,
   },
   'a run is polled every two minutes': {
     file: 'src/controllers/conversation/polling/poll-interval.ts',
