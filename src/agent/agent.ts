@@ -1,5 +1,5 @@
 import type { AgentKind, ConfirmationPolicy } from '../resources/agent-settings.ts';
-import type { ExecutionStatus } from '../resources/conversation.ts';
+import type { ExecutionStatus } from '../resources/conversation-status.ts';
 
 /** Address, session key and protocol of the agent of one sandbox. */
 export interface AgentEndpoint {

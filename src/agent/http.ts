@@ -1,3 +1,4 @@
+import { systemCodeOf } from '@conversation-operator/kube/errors';
 import type { Readable } from 'node:stream';
 import { Agent, FormData, request, type Dispatcher } from 'undici';
 import type { z } from 'zod';
@@ -186,7 +187,7 @@ function failureOf(error: unknown, { signal, timeoutMs }: Pick<AgentReading, 'si
   if (error instanceof AgentError) return error;
   if (signal?.aborted === true) return new AgentError('aborted', 'The call to the agent was given up.', { cause: error });
   if (deadline.hasPassed) return new AgentError('timeout', `The agent did not answer within ${timeoutMs / 1000} s.`, { cause: error });
-  if (notConnected.has(systemCodeOf(error))) return new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
+  if (notConnected.has(systemCodeOf(error) ?? '')) return new AgentError('unreachable', 'The agent can not be reached.', { cause: error });
   return new AgentError('connection-lost', 'The connection to the agent broke.', { cause: error });
 }
 
@@ -253,11 +254,6 @@ function codeOf(status: number, said: string): AgentErrorCode {
   if (code !== undefined) return code;
   // Redirects are errors too: no path of the protocol has one.
   return status < 500 ? 'refused' : 'failed';
-}
-
-/** Error code of undici or of the system; an AggregateError of several addresses has the code of the first. */
-function systemCodeOf(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
 function dateOf(header: string | string[] | undefined): number | undefined {

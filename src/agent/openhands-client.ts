@@ -14,7 +14,7 @@ import type {
   AgentUserMessage,
   NewAgentConversation,
 } from './agent.ts';
-import type { ExecutionStatus } from '../resources/conversation.ts';
+import type { ExecutionStatus } from '../resources/conversation-status.ts';
 import { AgentError } from './errors.ts';
 import type { AgentAnswer, KeepAlive } from './http.ts';
 import { OpenHandsApi, hexOf, pathOf } from './openhands-api.ts';

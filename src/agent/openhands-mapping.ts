@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { executionStatuses, maxTitleLength, type ExecutionStatus } from '../resources/conversation.ts';
+import { executionStatuses, maxTitleLength, type ExecutionStatus } from '../resources/conversation-status.ts';
 import { dashedUuid, parseUuid } from '@conversation-operator/kube/uuid';
 import type { ConfirmationPolicy } from '../resources/agent-settings.ts';
 import type {

@@ -2,7 +2,3 @@
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
-
-/** The code of a system error (ENOENT, EADDRINUSE, …), or undefined. */
-export const systemCodeOf = (error: unknown): string | undefined =>
-  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : undefined;

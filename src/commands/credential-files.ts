@@ -2,7 +2,8 @@ import { readdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '@conversation-operator/kube/logger';
-import { CommandError, systemCodeOf } from './command-error.ts';
+import { CommandError } from './command-error.ts';
+import { systemCodeOf } from '@conversation-operator/kube/errors';
 
 const maxLength = 8192;
 

@@ -1,6 +1,7 @@
 import { accessSync, constants, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CommandError, systemCodeOf } from './command-error.ts';
+import { CommandError } from './command-error.ts';
+import { systemCodeOf } from '@conversation-operator/kube/errors';
 
 /** The folder that holds all state of an embedded installation. */
 export class DataFolder {

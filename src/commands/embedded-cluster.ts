@@ -12,7 +12,8 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
 import { EventRecorder } from '@conversation-operator/kube/events';
 import { crdOf, definitions } from '../resources/crd.ts';
-import { CommandError, systemCodeOf } from './command-error.ts';
+import { CommandError } from './command-error.ts';
+import { systemCodeOf } from '@conversation-operator/kube/errors';
 import type { DataFolder } from './data-folder.ts';
 import { connect, type Runtime } from './runtime.ts';
 

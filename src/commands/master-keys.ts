@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { SandboxKeys } from '../agent/keys.ts';
 import type { Logger } from '@conversation-operator/kube/logger';
-import { CommandError, systemCodeOf } from './command-error.ts';
+import { CommandError } from './command-error.ts';
+import { systemCodeOf } from '@conversation-operator/kube/errors';
 import type { DataFolder } from './data-folder.ts';
 
 const keyBytes = 32;

@@ -40,6 +40,9 @@ export interface Caches {
   readonly claims: Reflector<PersistentVolumeClaim, CachedClaim>;
 }
 
+/** The stores of the caches, for readers that need no events. */
+export type Stores = { readonly [K in keyof Caches]: Caches[K]['store'] };
+
 /** Conversations by `namespace/name` of the sandbox they are in. */
 export const bySandbox = 'sandbox';
 /** Conversations by `namespace/name/id`: the name of their sandbox, and the id under which its agent knows them. */

@@ -1,12 +1,5 @@
-import {
-  isStartOver,
-  startStatusOf,
-  type Conversation,
-  type ConversationSpec,
-  type ConversationStatus,
-  type LaterMessage,
-  type Message,
-} from './conversation.ts';
+import { isStartOver, startStatusOf, type Conversation, type ConversationSpec, type LaterMessage, type Message } from './conversation.ts';
+import type { ConversationStatus } from './conversation-status.ts';
 import { firstWords, maxReadLength } from './first-words.ts';
 import type { CustomObject } from './group.ts';
 import { cachedMetadata } from './cached-metadata.ts';

@@ -4,13 +4,11 @@ import {
   ConversationCondition,
   finishedReasonOf,
   isStartOver,
-  maxShortTitleLength,
   startStatusOf,
   type ConversationMessages,
-  type ConversationStatus,
   type FinishedReason,
-  type SandboxStatus,
 } from './conversation.ts';
+import { maxShortTitleLength, type ConversationStatus, type SandboxStatus } from './conversation-status.ts';
 import { firstWords } from './first-words.ts';
 import { pausedCondition } from './paused-condition.ts';
 

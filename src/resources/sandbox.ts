@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { agentKinds } from './agent-settings.ts';
 import { conditionsSchema, findCondition, isTrue, setConditions } from './conditions.ts';
-import { sandboxStatuses, type SandboxStatus } from './conversation.ts';
+import { sandboxStatuses, type SandboxStatus } from './conversation-status.ts';
 import { ageColumn, resourceOf, type CustomObject, type CustomResourceDefinition } from './group.ts';
 import { pausedCondition, pausedType } from './paused-condition.ts';
 import { immutable, objectName, observedGeneration, ownerName, timestamp, validations } from './schema.ts';

@@ -48,7 +48,7 @@ const caught: Readonly<Record<AdmissionBreakable, Hunt>> = {
   'room is made whatever the policy': { rule: 'no sandbox is paused without need', firstSeed: 15 },
   'how long each may run at least is ignored': { rule: 'no sandbox is paused before its time' },
   'whether it comes back is ignored': { rule: 'what is not to come back stays paused', firstSeed: 10 },
-  'time that goes by wakes nobody': { rule: 'everything settles' },
+  'the passage of time wakes no queue': { rule: 'everything settles' },
   'who waits is counted as one that runs': {
     rule: /no sandbox is paused without need|a bare resume pauses no agent that works/,
     firstSeed: 15,

@@ -155,7 +155,7 @@ export const admissionBreakages = {
   'room is made whatever the policy': { patches: [patchedGetter(LimitGroup.prototype, 'makesRoom', () => true)] },
   'how long each may run at least is ignored': everyRule((rule) => ({ ...rule, minActiveMs: 0 })),
   'whether it comes back is ignored': everyRule((rule) => ({ ...rule, autoResume: 'All' })),
-  'time that goes by wakes nobody': { patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)] },
+  'the passage of time wakes no queue': { patches: [patchedGetter(AdmissionQueue.prototype, 'wakeAt', () => Infinity)] },
   'who waits is counted as one that runs': {
     patches: [
       patched(LimitGroup.prototype, 'add', (group, add, slot) => {

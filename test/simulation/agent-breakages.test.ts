@@ -4,9 +4,9 @@ import { mustBeCaught, type Hunt } from './explain.ts';
 /** What catches it, under which faults, and from which seed on it is looked for. */
 const caught: Readonly<Record<AgentBreakable, Hunt>> = {
   'notifications are not heard': { rule: 'a notification of an agent is acted on soon', faults: 'none' },
-  'whoever was heard is not asked any more': { rule: /nothing is said to run that does not|a silent agent is not said to run/ },
+  'an agent that sends notifications is never polled': { rule: /nothing is said to run that does not|a silent agent is not said to run/ },
   'a notification is taken for the end of a run': { rule: 'everything settles' },
-  'nobody notices that an agent is silent': { rule: 'a silent agent is not said to run' },
+  'an unresponsive agent is never recorded': { rule: 'a silent agent is not said to run' },
   'whoever was silent is not asked any more': { rule: /who answers again is not silent|everything settles/ },
   'a run of which nothing is heard goes on': { rule: 'everything settles' },
   'a run is stopped as soon as it is seen': { rule: 'only a run of which nothing is heard is stopped' },

@@ -27,10 +27,10 @@ const ages = 1e9;
 
 const isStall = (object: KubeObject): boolean => (object as Conversation).status?.interruption?.abandonedReason === 'Stalled';
 
-/** What could be wrong with what is known of agents: by their notifications, by their silence, and by that of their runs. */
+/** Mistakes in the observation of agents: of their notifications, of unresponsive agents, and of stuck runs. */
 export const agentBreakages = {
   'notifications are not heard': { patches: [patched(Operator.prototype, 'notify', () => undefined)] },
-  'whoever was heard is not asked any more': {
+  'an agent that sends notifications is never polled': {
     patches: [
       patched(PollSchedule.prototype, 'notify', (self, original, key) => {
         heard.of(self).add(key);
@@ -55,7 +55,7 @@ export const agentBreakages = {
       }),
     ],
   },
-  'nobody notices that an agent is silent': { patches: [patched(UnresponsiveAgents.prototype, 'recordFailure', () => false)] },
+  'an unresponsive agent is never recorded': { patches: [patched(UnresponsiveAgents.prototype, 'recordFailure', () => false)] },
   'whoever was silent is not asked any more': {
     agent: (whole) => {
       const answered = new Set<string>();

@@ -1,7 +1,7 @@
 import type { AgentConversation, AgentFailure, NewAgentConversation } from '../../src/agent/agent.ts';
 import { AgentError } from '../../src/agent/errors.ts';
 import type { Timer } from '../../packages/kube/src/clock.ts';
-import type { ExecutionStatus } from '../../src/resources/conversation.ts';
+import type { ExecutionStatus } from '../../src/resources/conversation-status.ts';
 import type { Random } from './random.ts';
 import type { Scheduler } from './scheduler.ts';
 

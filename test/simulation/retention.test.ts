@@ -31,11 +31,11 @@ const afterAnnouncement = (act: (whole: KubeClient, stored: KubeObject) => Promi
 const breakages: Readonly<Record<string, Breakage & Hunt>> = {
   'what is announced is deleted at once': {
     rule: /deletions are announced|nothing active is deleted/,
-    ...afterAnnouncement(async (whole, { kind, metadata }) =>
-      whole
-        .delete(kind === conversations.kind ? conversations : sandboxes, metadata.namespace ?? 'default', metadata.name)
-        .catch(() => undefined),
-    ),
+    ...afterAnnouncement(async (whole, { kind, metadata: { namespace = 'default', name } }) => {
+      const deletion =
+        kind === conversations.kind ? whole.delete(conversations, namespace, name) : whole.delete(sandboxes, namespace, name);
+      await deletion.catch(() => undefined);
+    }),
   },
   'no announcement is stored': {
     rule: 'everything settles',

@@ -1,7 +1,8 @@
 import type { SandboxKeys } from '../../src/agent/keys.ts';
 import { maxContainerLosses } from '../../src/controllers/conversation/execution/run-resume.ts';
 import { SandboxFailure } from '../../src/controllers/sandbox/decide.ts';
-import { conversations, startStatuses, type Conversation, type LaterMessage } from '../../src/resources/conversation.ts';
+import { conversations, type Conversation, type LaterMessage } from '../../src/resources/conversation.ts';
+import { startStatuses } from '../../src/resources/conversation-status.ts';
 import { leases, pods, type Lease, type Pod } from '../../packages/kube/src/core.ts';
 import { sandboxes, sandboxLabel, shouldRun, type Sandbox } from '../../src/resources/sandbox.ts';
 import type { KubeObject } from '../../packages/kube/src/object.ts';

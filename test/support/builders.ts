@@ -1,7 +1,8 @@
 import type { Slot, SlotState } from '../../src/quota/slot.ts';
 import type { Condition } from '../../src/resources/conditions.ts';
 import { cachedConversation, type CachedConversation } from '../../src/resources/cached-conversation.ts';
-import type { Conversation, ConversationSpec, ConversationStatus } from '../../src/resources/conversation.ts';
+import type { Conversation, ConversationSpec } from '../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../src/resources/conversation-status.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../src/resources/conversation-quota.ts';
 import type { PersistentVolumeClaim, Pod } from '../../packages/kube/src/core.ts';
 import { apiVersion } from '../../src/resources/group.ts';

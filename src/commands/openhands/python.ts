@@ -1,7 +1,8 @@
 import { readdirSync, statSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { z } from 'zod';
-import { CommandError, systemCodeOf } from '../command-error.ts';
+import { CommandError } from '../command-error.ts';
+import { systemCodeOf } from '@conversation-operator/kube/errors';
 import { runChild } from './child.ts';
 
 /** Minor version of Python 3 that the agent needs at the least. */

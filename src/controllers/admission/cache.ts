@@ -2,7 +2,6 @@ import type { KubeClient } from '@conversation-operator/kube/client';
 import { sleep, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import type { Logger } from '@conversation-operator/kube/logger';
-import type { Store } from '@conversation-operator/kube/store';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { AdmissionQueue } from '../../quota/admission-queue.ts';
 import type { Slot } from '../../quota/slot.ts';
@@ -14,7 +13,7 @@ import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { ownerRule } from '../../resources/quota-rules.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { byTemplate } from '../caches.ts';
+import { byTemplate, type Stores } from '../caches.ts';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
 import { LiveReads } from './live-reads.ts';
 import { OrphanedPods } from './orphaned-pods.ts';
@@ -27,13 +26,7 @@ import { StoredLimits } from './stored-limits.ts';
 
 export interface AdmissionCacheOptions {
   readonly client: KubeClient;
-  readonly stores: {
-    readonly sandboxes: Store<Sandbox>;
-    readonly conversations: Store<CachedConversation>;
-    readonly templates: Store<SandboxTemplate>;
-    readonly quotas: Store<ConversationQuota>;
-    readonly pods: Store<CachedPod>;
-  };
+  readonly stores: Pick<Stores, 'sandboxes' | 'conversations' | 'templates' | 'quotas' | 'pods'>;
   readonly podCreations: PodCreations;
   readonly clock: Clock;
   readonly logger: Logger;

@@ -1,8 +1,8 @@
+import type { Stores } from '../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Result } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
-import type { Store } from '@conversation-operator/kube/store';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import { isNewerVersion } from '@conversation-operator/kube/object';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
@@ -10,7 +10,7 @@ import type { SlotIndex } from './slot-index.ts';
 
 export interface LiveReadsOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly sandboxes: Store<Sandbox>; readonly quotas: Store<ConversationQuota> };
+  readonly stores: Pick<Stores, 'sandboxes' | 'quotas'>;
   readonly clock: Clock;
   readonly index: SlotIndex;
   /** Called for an object that has to be read, because a watch may never report its changes. */

@@ -1,16 +1,15 @@
+import type { Stores } from '../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Result } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
-import type { Store } from '@conversation-operator/kube/store';
-import type { CachedPod } from '../../resources/cached-pod.ts';
 import { pods, type Pod } from '@conversation-operator/kube/core';
 import type { PodCreations } from '../sandbox/pod-creations.ts';
 import type { OrphanedSlot, SlotIndex } from './slot-index.ts';
 
 export interface OrphanedPodsOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly pods: Store<CachedPod> };
+  readonly stores: Pick<Stores, 'pods'>;
   readonly podCreations: PodCreations;
   readonly clock: Clock;
   readonly index: SlotIndex;

@@ -1,9 +1,9 @@
+import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isConflict, isNotFound } from '@conversation-operator/kube/errors';
-import type { Store } from '@conversation-operator/kube/store';
 import { conditionUpdate, findCondition, setConditions } from '../../resources/conditions.ts';
 import { QuotaCondition, conversationQuotas, maxFullOwners, type ConversationQuota } from '../../resources/conversation-quota.ts';
 import type { AdmissionQueue } from '../../quota/admission-queue.ts';
@@ -13,7 +13,7 @@ import type { LimitGroup } from '../../quota/limit-group.ts';
 
 export interface QuotaStatusOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly quotas: Store<ConversationQuota> };
+  readonly stores: Pick<Stores, 'quotas'>;
   readonly queue: (namespace: string) => AdmissionQueue;
   readonly limits: Pick<StoredLimits, 'countsFor'>;
   readonly clock: Clock;

@@ -1,17 +1,15 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
-import type { Store } from '@conversation-operator/kube/store';
 import { classify } from '../../quota/classify.ts';
 import type { Slot } from '../../quota/slot.ts';
 import { conversations as conversationKind } from '../../resources/conversation.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
-import { bySandbox } from '../caches.ts';
+import { bySandbox, type Stores } from '../caches.ts';
 import type { SteadyTimes } from './steady-times.ts';
 
 export interface SandboxClassifierOptions {
-  readonly stores: { readonly conversations: Store<CachedConversation>; readonly templates: Store<SandboxTemplate> };
+  readonly stores: Pick<Stores, 'conversations' | 'templates'>;
   readonly clock: Clock;
   readonly times: SteadyTimes;
 }

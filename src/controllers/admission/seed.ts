@@ -1,3 +1,4 @@
+import type { Stores } from '../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Store } from '@conversation-operator/kube/store';
 import { conversationQuotas, type ConversationQuota } from '../../resources/conversation-quota.ts';
@@ -7,7 +8,7 @@ import type { SlotIndex } from './slot-index.ts';
 
 export interface SeedOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly stores: Pick<Stores, 'sandboxes'>;
   readonly index: SlotIndex;
   /** Absent: all namespaces. */
   readonly namespace?: string | undefined;

@@ -1,4 +1,4 @@
-import type { Store } from '@conversation-operator/kube/store';
+import type { Stores } from '../caches.ts';
 import { StoredUsage, type StoredConversation, type Usage } from '../../quota/stored-usage.ts';
 import { CapExceeded, capExceededMessage } from '../../resources/cap-exceeded.ts';
 import { isStartOver, startStatusOf } from '../../resources/conversation.ts';
@@ -7,11 +7,10 @@ import type { ConversationQuota } from '../../resources/conversation-quota.ts';
 import { conversationIdOf, ownSandboxName } from '../../resources/ids.ts';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import { capFields, capsOf, type CapField } from '../../resources/quota-caps.ts';
-import type { Sandbox } from '../../resources/sandbox.ts';
 import type { AdmissionQueue } from '../../quota/admission-queue.ts';
 
 export interface StoredLimitsOptions {
-  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly stores: Pick<Stores, 'sandboxes'>;
   readonly queue: (namespace: string) => AdmissionQueue;
   /** Called after a change of an owner's usage. `isSmall`: only the size of a stored conversation has changed. */
   readonly onChange: (namespace: string, owner: string, change: { readonly isSmall: boolean }) => void;

@@ -1,8 +1,8 @@
+import type { Stores } from '../caches.ts';
 import type { AgentLlm, NewAgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { plainText } from '../../agent/plain-text.ts';
 import { withoutSecrets } from '../../agent/redaction.ts';
-import type { Store } from '@conversation-operator/kube/store';
 import { isModelAllowed } from '../../resources/allowed-models.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
@@ -21,7 +21,7 @@ type Configured = { readonly metadata: Pick<CachedConversation['metadata'], 'nam
 
 export interface AgentConfigurationsOptions {
   readonly credentials: AgentCredentials;
-  readonly stores: { readonly templates: Store<SandboxTemplate> };
+  readonly stores: Pick<Stores, 'templates'>;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Stores } from '../caches.ts';
 import type { AgentConversation } from '../../agent/agent.ts';
 import type { AgentCredentials } from '../../agent/credentials.ts';
 import { agentEndpointOf } from '../../agent/endpoint.ts';
@@ -5,12 +6,10 @@ import { AgentError } from '../../agent/errors.ts';
 import { isoTime } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
-import type { Store } from '@conversation-operator/kube/store';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations, isStartOver, type Conversation } from '../../resources/conversation.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import { AgentConfigurations } from './agent-configuration.ts';
 import { KeyRotation } from './execution/key-rotation.ts';
 import { interruptStuckRun, resumeRun } from './execution/run-control.ts';
@@ -35,11 +34,7 @@ export interface ConversationReconcilerOptions
     Omit<StartOptions, 'stores' | 'configurations'>,
     Omit<ConversationPollerOptions, 'stores' | 'agent'>,
     Omit<StatusWriterOptions, 'coalescer'> {
-  readonly stores: {
-    readonly conversations: Store<CachedConversation>;
-    readonly sandboxes: Store<Sandbox>;
-    readonly templates: Store<SandboxTemplate>;
-  };
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
   readonly credentials: AgentCredentials;
 }
 

@@ -1,6 +1,6 @@
 import type { KubeClient } from '@conversation-operator/kube/client';
 import type { Store } from '@conversation-operator/kube/store';
-import type { ConversationStatus } from '../../resources/conversation.ts';
+import type { ConversationStatus } from '../../resources/conversation-status.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import { storedObject } from '../stored-object.ts';
 

@@ -1,6 +1,7 @@
 import type { AgentEndpoint } from '../../agent/agent.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { startStatusOf, type ConversationStatus, type StartStatus } from '../../resources/conversation.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
+import type { ConversationStatus, StartStatus } from '../../resources/conversation-status.ts';
 import type { Sandbox } from '../../resources/sandbox.ts';
 import type { Poll } from './polling/conversation-poller.ts';
 

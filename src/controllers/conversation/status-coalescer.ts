@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '@conversation-operator/kube/clock';
-import type { ConversationStatus } from '../../resources/conversation.ts';
+import type { ConversationStatus } from '../../resources/conversation-status.ts';
 
 /** Delay before a change of usage is written without another change. */
 const coalesceMs = 30_000;

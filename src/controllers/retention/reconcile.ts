@@ -4,7 +4,6 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
-import type { Store } from '@conversation-operator/kube/store';
 import type { Logger } from '@conversation-operator/kube/logger';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
@@ -12,7 +11,7 @@ import { findCondition, type Condition } from '../../resources/conditions.ts';
 import { ConversationCondition, conversations } from '../../resources/conversation.ts';
 import { sandboxes, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
-import { bySandbox, byTemplate } from '../caches.ts';
+import { bySandbox, byTemplate, type Stores } from '../caches.ts';
 import type { RetentionRule } from './countdown.ts';
 import { decideRetention, type RetentionStep } from './decide.ts';
 import { DueWatch } from './due-watch.ts';
@@ -28,11 +27,7 @@ export interface RetentionTimes {
 
 export interface RetentionReconcilerOptions {
   readonly client: KubeClient;
-  readonly stores: {
-    readonly conversations: Store<CachedConversation>;
-    readonly sandboxes: Store<Sandbox>;
-    readonly templates: Store<SandboxTemplate>;
-  };
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly clock: Clock;
   readonly logger: Logger;

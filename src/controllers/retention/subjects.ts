@@ -3,21 +3,16 @@ import type { Clock } from '@conversation-operator/kube/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import type { KubeObject, ResourceDefinition } from '@conversation-operator/kube/object';
-import type { Store } from '@conversation-operator/kube/store';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
 import { conversations } from '../../resources/conversation.ts';
-import { sandboxTemplates, type SandboxTemplate } from '../../resources/sandbox-template.ts';
+import { sandboxTemplates } from '../../resources/sandbox-template.ts';
 import { sandboxes, type Sandbox } from '../../resources/sandbox.ts';
-import { bySandbox } from '../caches.ts';
+import { bySandbox, type Stores } from '../caches.ts';
 import { countdownOfConversation, countdownOfSandbox, type Countdown } from './countdown.ts';
 
 export interface RetentionSubjectsOptions {
   readonly client: KubeClient;
-  readonly stores: {
-    readonly conversations: Store<CachedConversation>;
-    readonly sandboxes: Store<Sandbox>;
-    readonly templates: Store<SandboxTemplate>;
-  };
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes' | 'templates'>;
   readonly clock: Clock;
 }
 

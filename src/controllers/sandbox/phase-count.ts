@@ -1,6 +1,6 @@
 import type { Reflector } from '@conversation-operator/kube/reflector';
 import type { Metrics } from '../../observability/metrics.ts';
-import { sandboxStatuses } from '../../resources/conversation.ts';
+import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 
 /** Keeps the gauge of sandboxes by phase. Returns the function that ends it. */

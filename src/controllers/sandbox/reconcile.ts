@@ -1,3 +1,4 @@
+import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { AgentError } from '../../agent/errors.ts';
 import type { AgentClient } from '../../agent/agent.ts';
@@ -10,14 +11,10 @@ import type { Request, Result } from '@conversation-operator/kube/controller';
 import { isNotFound } from '@conversation-operator/kube/errors';
 import type { EventRecorder } from '@conversation-operator/kube/events';
 import { NewestStore } from '@conversation-operator/kube/newest-store';
-import type { Store } from '@conversation-operator/kube/store';
 import type { Logger } from '@conversation-operator/kube/logger';
-import type { CachedPod } from '../../resources/cached-pod.ts';
-import type { CachedClaim } from '../../resources/cached-claim.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { isOwnedBy } from '@conversation-operator/kube/object';
 import { hasRun, hasStopToFinish, sandboxes, shouldRun, viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
-import type { SandboxTemplate } from '../../resources/sandbox-template.ts';
 import type { UnresponsiveAgents } from '../unresponsive-agents.ts';
 import { ElapsedTimes } from '../elapsed-times.ts';
 import { lastWords } from '../readable-output.ts';
@@ -37,12 +34,7 @@ import { FailureCode } from './failure.ts';
 
 export interface SandboxReconcilerOptions {
   readonly client: KubeClient;
-  readonly stores: {
-    readonly sandboxes: Store<Sandbox>;
-    readonly templates: Store<SandboxTemplate>;
-    readonly pods: Store<CachedPod>;
-    readonly claims: Store<CachedClaim>;
-  };
+  readonly stores: Pick<Stores, 'sandboxes' | 'templates' | 'pods' | 'claims'>;
   readonly agent: AgentClient;
   readonly keys: SandboxKeys;
   readonly events: Pick<EventRecorder, 'record'>;

@@ -1,8 +1,8 @@
+import type { Stores } from '../caches.ts';
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Request, Result } from '@conversation-operator/kube/controller';
-import type { Store } from '@conversation-operator/kube/store';
 import { findCondition, setConditions, type Condition } from '../../resources/conditions.ts';
 import { persistentVolumeClaims, pods } from '@conversation-operator/kube/core';
 import { apiVersion } from '../../resources/group.ts';
@@ -16,7 +16,7 @@ import { FailureCode, isCreateErrorCode } from '../sandbox/failure.ts';
 
 export interface TemplateReconcilerOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly templates: Store<SandboxTemplate> };
+  readonly stores: Pick<Stores, 'templates'>;
   readonly clock: Clock;
 }
 

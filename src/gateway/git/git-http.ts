@@ -1,3 +1,4 @@
+import { systemCodeOf } from '@conversation-operator/kube/errors';
 import type { Readable } from 'node:stream';
 import { Agent, request, type Dispatcher } from 'undici';
 
@@ -147,7 +148,7 @@ export class GitHttp {
     try {
       return await this.#sendOnce(options);
     } catch (error) {
-      if (!staleConnection.has(codeOf(error)) || options.signal.aborted) throw hostError(error, options.signal);
+      if (!staleConnection.has(systemCodeOf(error) ?? '') || options.signal.aborted) throw hostError(error, options.signal);
     }
     try {
       return await this.#sendOnce(options);
@@ -225,11 +226,8 @@ async function readBounded(body: Dispatcher.ResponseData['body'], maxBytes: numb
   return Buffer.concat(chunks);
 }
 
-const codeOf = (error: unknown): string =>
-  typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : '';
-
 function hostError(error: unknown, signal: AbortSignal): GitHostError {
   if (signal.aborted) return new GitHostError('timeout', { cause: error });
-  const code = codeOf(error);
+  const code = systemCodeOf(error) ?? '';
   return new GitHostError(/^[A-Z0-9_]{1,64}$/.test(code) ? code : 'connection', { cause: error });
 }

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { defaultAgentKind } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import { executionStatuses, isStartOver, sandboxStatuses, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
+import { isStartOver, startStatusOf, undeliveredMessages } from '../../resources/conversation.ts';
+import { executionStatuses, sandboxStatuses } from '../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../resources/ids.ts';
 import { viewOfSandbox, type Sandbox, type SandboxView } from '../../resources/sandbox.ts';
 import type { Reader } from '../proxy/session-keys.ts';

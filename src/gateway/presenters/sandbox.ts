@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sandboxStatuses } from '../../resources/conversation.ts';
+import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { viewOfSandbox, type Sandbox } from '../../resources/sandbox.ts';
 import type { Reader } from '../proxy/session-keys.ts';
 import type { Exposure } from './exposure.ts';

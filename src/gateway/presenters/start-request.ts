@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { confirmationPolicies } from '../../resources/agent-settings.ts';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import type { Conversation, Message, StartStep } from '../../resources/conversation.ts';
+import type { Conversation, Message } from '../../resources/conversation.ts';
+import type { StartStep } from '../../resources/conversation-status.ts';
 import { parseUuid } from '@conversation-operator/kube/uuid';
 
 /** The annotation of conversations whose id the client has chosen. */

@@ -1,13 +1,7 @@
 import { z } from 'zod';
 import type { CachedConversation } from '../../resources/cached-conversation.ts';
-import {
-  startStatuses,
-  startStatusOf,
-  startStepNames,
-  startStepStates,
-  type StartStatus,
-  type StartStep,
-} from '../../resources/conversation.ts';
+import { startStatusOf } from '../../resources/conversation.ts';
+import { startStatuses, startStepNames, startStepStates, type StartStatus, type StartStep } from '../../resources/conversation-status.ts';
 import { conversationIdOf, ownSandboxName, startTaskIdOf } from '../../resources/ids.ts';
 import type { AgentAccess } from './exposure.ts';
 import { idSchema, timestampSchema } from './schemas.ts';

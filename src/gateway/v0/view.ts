@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { SandboxStatus } from '../../resources/conversation.ts';
+import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import type { conversationSchema } from '../presenters/conversation.ts';
 import type { legacyConversationSchema } from './schemas.ts';
 

@@ -1,5 +1,5 @@
 import { TransportError } from '@conversation-operator/kube/errors';
-import type { SandboxStatus } from '../../resources/conversation.ts';
+import type { SandboxStatus } from '../../resources/conversation-status.ts';
 import { apiVersion } from '../../resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { ownSandboxName } from '../../resources/ids.ts';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { confirmationPolicy, toolNames } from '../../resources/agent-settings.ts';
-import { gitProviders, maxMessageBytes, maxTitleLength, type Message } from '../../resources/conversation.ts';
+import { gitProviders, maxMessageBytes, type Message } from '../../resources/conversation.ts';
+import { maxTitleLength } from '../../resources/conversation-status.ts';
 import { label, optional, paging, repeated, time, timeText, uuid } from './fields.ts';
 
 const textSchema = z.object({

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { cachedConversation, type CachedConversation } from '../../resources/cached-conversation.ts';
-import { conversations, sandboxStatuses, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { conversations, startStatusOf, type Conversation } from '../../resources/conversation.ts';
+import { sandboxStatuses } from '../../resources/conversation-status.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';
 import { sandboxes } from '../../resources/sandbox.ts';
 import { keyRoute, type Route } from '../http/route.ts';

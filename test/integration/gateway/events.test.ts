@@ -1,6 +1,6 @@
 import { fakeAgent, type FakeAgent, type FakeAnswer } from '../../unit/agent/fake-agent.ts';
 import { dashedUuid, newUuid } from '@conversation-operator/kube/uuid';
-import type { StartStatus } from '../../../src/resources/conversation.ts';
+import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import { sandboxes, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { TestGateway, namespace } from '../../support/gateway/test-gateway.ts';
 

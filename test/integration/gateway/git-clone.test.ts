@@ -14,7 +14,7 @@ import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import type { StartStatus } from '../../../src/resources/conversation.ts';
+import type { StartStatus } from '../../../src/resources/conversation-status.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox } from '../../support/builders.ts';
 import { GitServer } from '../../support/git-server.ts';

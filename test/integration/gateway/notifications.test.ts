@@ -111,7 +111,7 @@ describe('notifications between gateways and operators', () => {
     let addresses: readonly string[] | undefined;
     const resolve = () => (addresses === undefined ? Promise.reject(new Error('no such name')) : Promise.resolve(addresses));
     const sender = await aGateway(`http://operators:${one.port}`, { clock, resolve });
-    sender.notify(notificationOf('nobody'), 'alice');
+    sender.notify(notificationOf('unresolved'), 'alice');
     addresses = ['127.0.0.1'];
     await clock.advance(10_000);
     sender.notify(notificationOf('a'), 'alice');

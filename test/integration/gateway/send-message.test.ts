@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { conversations, type ConversationStatus, type StartStatus } from '../../../src/resources/conversation.ts';
+import { conversations } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus, StartStatus } from '../../../src/resources/conversation-status.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { newUuid } from '@conversation-operator/kube/uuid';

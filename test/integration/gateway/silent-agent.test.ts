@@ -1,5 +1,5 @@
 import { newUuid } from '@conversation-operator/kube/uuid';
-import type { ConversationStatus } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { StubAgent } from '../../support/gateway/stub-agent.ts';
 import { TestGateway, type Answer } from '../../support/gateway/test-gateway.ts';
 

@@ -14,7 +14,8 @@ import { silentLogger, type LogFields, type Logger } from '@conversation-operato
 import { createMetrics } from '../../../src/observability/metrics.ts';
 import { apiKeys } from '../../../src/resources/api-key.ts';
 import { cachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { conversations, type Conversation, type ConversationSpec, type ConversationStatus } from '../../../src/resources/conversation.ts';
+import { conversations, type Conversation, type ConversationSpec } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { conversationQuotas } from '../../../src/resources/conversation-quota.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import type { KubeObject, ResourceDefinition } from '../../../packages/kube/src/object.ts';

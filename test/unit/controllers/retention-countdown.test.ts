@@ -1,7 +1,8 @@
 import { countdownOfConversation, countdownOfSandbox } from '../../../src/controllers/retention/countdown.ts';
 import type { Condition } from '../../../src/resources/conditions.ts';
 import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import type { ConversationSpec, ConversationStatus, LaterMessage } from '../../../src/resources/conversation.ts';
+import type { ConversationSpec, LaterMessage } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import type { Sandbox, SandboxState } from '../../../src/resources/sandbox.ts';
 import type { SandboxTemplateSpec } from '../../../src/resources/sandbox-template.ts';
 import { aConversation, aSandbox, aTemplate, admitted, condition, later, noon, noonMs, type SandboxWish } from '../../support/builders.ts';

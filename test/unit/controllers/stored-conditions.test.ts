@@ -1,6 +1,7 @@
 import { OpenHandsClient } from '../../../src/agent/openhands-client.ts';
 import { findCondition } from '../../../src/resources/conditions.ts';
-import { conversations, type Conversation, type ConversationStatus } from '../../../src/resources/conversation.ts';
+import { conversations, type Conversation } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { withProjection } from '../../../src/resources/conversation-projection.ts';
 import { sandboxes, viewOfSandbox, withView } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, condition, later, noon } from '../../support/builders.ts';

@@ -1,5 +1,6 @@
 import type { CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import type { ConversationSpec, ConversationStatus } from '../../../src/resources/conversation.ts';
+import type { ConversationSpec } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import type { ConversationQuota, ConversationQuotaSpec } from '../../../src/resources/conversation-quota.ts';
 import { ownSandboxName } from '../../../src/resources/ids.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';

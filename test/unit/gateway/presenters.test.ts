@@ -1,4 +1,5 @@
-import type { Conversation, ConversationSpec, ConversationStatus } from '../../../src/resources/conversation.ts';
+import type { Conversation, ConversationSpec } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { SandboxReason, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { apiVersion } from '../../../src/resources/group.ts';
 import { startTaskIdOf } from '../../../src/resources/ids.ts';

@@ -4,7 +4,8 @@ import { StoredTotals, type Reservation } from '../../../src/gateway/lookup/stor
 import type { Handler } from '../../../packages/kube/src/reflector.ts';
 import { IndexedStore } from '../../../packages/kube/src/store.ts';
 import { cachedConversation, type CachedConversation } from '../../../src/resources/cached-conversation.ts';
-import { isStartOver, startStatusOf, type ConversationStatus, type StartStatus } from '../../../src/resources/conversation.ts';
+import { isStartOver, startStatusOf } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus, StartStatus } from '../../../src/resources/conversation-status.ts';
 import type { KubeObject } from '../../../packages/kube/src/object.ts';
 import type { Sandbox } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, condition, noon } from '../../support/builders.ts';

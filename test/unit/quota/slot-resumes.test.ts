@@ -1,7 +1,7 @@
 import { classify } from '../../../src/quota/classify.ts';
 import type { Slot } from '../../../src/quota/slot.ts';
 import type { SlotFacts } from '../../../src/quota/slot-facts.ts';
-import type { ConversationStatus } from '../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { ownerReferenceTo } from '../../../packages/kube/src/object.ts';
 import { resumeRequestedAnnotation, runRequestedAnnotation, type Sandbox, type SandboxState } from '../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, admitted, condition, later, noon, noonMs } from '../../support/builders.ts';

@@ -1,15 +1,7 @@
 import { findCondition, type Condition } from '../../../src/resources/conditions.ts';
 import { lacksFinishedCondition, readyCondition, withProjection } from '../../../src/resources/conversation-projection.ts';
-import {
-  FinishedReason,
-  executionStatuses,
-  finishedReasonOf,
-  sandboxStatuses,
-  startStatuses,
-  type ConversationSpec,
-  type ConversationStatus,
-  type LaterMessage,
-} from '../../../src/resources/conversation.ts';
+import { FinishedReason, finishedReasonOf, type ConversationSpec, type LaterMessage } from '../../../src/resources/conversation.ts';
+import { executionStatuses, sandboxStatuses, startStatuses, type ConversationStatus } from '../../../src/resources/conversation-status.ts';
 import { aConversation, later, noon } from '../../support/builders.ts';
 
 const ready = (more: Partial<ConversationStatus> = {}): ConversationStatus => ({ start: { status: 'READY', transitions: [] }, ...more });

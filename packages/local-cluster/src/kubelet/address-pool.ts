@@ -1,3 +1,4 @@
+import { systemCodeOf } from '@conversation-operator/kube/errors';
 import { createServer, type Server } from 'node:net';
 
 export interface Reservation {
@@ -17,8 +18,6 @@ const listen = (host: string, port: number): Promise<Server> =>
     server.once('error', reject);
     server.listen({ host, port, exclusive: true }, () => resolve(server));
   });
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined);
 
 const maxAttempts = 50;
 
@@ -46,7 +45,7 @@ export class AddressPool {
         const server = await listen(address, this.#port);
         return { address, release: () => new Promise((resolve) => server.close(() => resolve())) };
       } catch (error) {
-        if (codeOf(error) === 'EADDRINUSE') continue;
+        if (systemCodeOf(error) === 'EADDRINUSE') continue;
         throw new Error(
           `can't listen on ${address}:${this.#port}: pods need the loopback addresses 127.64.0.0/10, which Linux provides and other systems need as aliases`,
           { cause: error },

@@ -1,5 +1,5 @@
 import type { AgentConversation } from '../../../agent/agent.ts';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import {
   Interruption,
   interruptionReason,

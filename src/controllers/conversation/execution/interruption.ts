@@ -1,4 +1,4 @@
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { SandboxReason, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
 
 /** Pure functions that find out whether and why a run was interrupted. */

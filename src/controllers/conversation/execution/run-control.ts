@@ -2,7 +2,7 @@ import type { AgentClient } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { SaveStatus } from '../scope.ts';
 import { runKey, type PolledRun } from './run-observer.ts';

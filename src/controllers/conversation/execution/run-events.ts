@@ -1,5 +1,5 @@
 import type { EventDetails } from '@conversation-operator/kube/events';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { Interruption } from './interruption.ts';
 import { messageOf } from './run-resume.ts';
 

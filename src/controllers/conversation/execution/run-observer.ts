@@ -2,7 +2,7 @@ import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../age
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { isRunRequested, type Sandbox } from '../../../resources/sandbox.ts';
 import { correctedByMessage } from '../messages/run-request.ts';
 import { withAgentError, withAgentReport, withUnseenInterruption, type ExecutionDecision } from './decide.ts';

@@ -1,5 +1,5 @@
 import type { AgentErrorCode } from '../../../agent/errors.ts';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { Interruption, type InterruptedRun } from './interruption.ts';
 
 /** Pure decisions about the auto-resume of an interrupted run: how often the operator resumes the run, and when the run is abandoned. */

@@ -1,4 +1,4 @@
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { SandboxReason, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
 import { interruptionReason, pendingInterruption, unseenInterruptionEpoch, withUserPause } from './interruption.ts';
 import { abandonedReasonOf, messageOf, nextInterruption } from './run-resume.ts';

@@ -1,6 +1,6 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import { LruMap } from '@conversation-operator/kube/lru-map';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 
 interface LastSign {
   readonly sign: string;

@@ -1,4 +1,4 @@
-import type { MessageState } from '../../../resources/conversation.ts';
+import type { MessageState } from '../../../resources/conversation-status.ts';
 
 /** Pure decisions about a message whose delivery is unconfirmed. */
 

@@ -1,5 +1,6 @@
 import type { AgentConversation } from '../../../agent/agent.ts';
-import type { ConversationStatus, ExecutionStatus, LaterMessage, MessageState } from '../../../resources/conversation.ts';
+import type { LaterMessage } from '../../../resources/conversation.ts';
+import type { ConversationStatus, ExecutionStatus, MessageState } from '../../../resources/conversation-status.ts';
 import { reportedFields } from '../execution/reported-fields.ts';
 import { withRunRequested } from '../execution/run-resume.ts';
 import type { InFlight } from './decide.ts';

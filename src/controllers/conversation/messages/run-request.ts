@@ -1,6 +1,6 @@
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
-import type { ConversationStatus, MessageState } from '../../../resources/conversation.ts';
+import type { ConversationStatus, MessageState } from '../../../resources/conversation-status.ts';
 import { withRunRequested } from '../execution/run-resume.ts';
 import { withoutRunPending } from './message-status.ts';
 

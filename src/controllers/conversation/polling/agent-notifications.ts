@@ -2,14 +2,11 @@ import type { AgentNotification } from '../../../agent/notifications.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Request } from '@conversation-operator/kube/controller';
 import { LruMap } from '@conversation-operator/kube/lru-map';
-import type { Store } from '@conversation-operator/kube/store';
-import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import type { Sandbox } from '../../../resources/sandbox.ts';
-import { byAgentId, bySandbox } from '../../caches.ts';
+import { byAgentId, bySandbox, type Stores } from '../../caches.ts';
 import { ownerShare } from '../../workers.ts';
 
 export interface AgentNotificationsOptions {
-  readonly stores: { readonly conversations: Store<CachedConversation>; readonly sandboxes: Store<Sandbox> };
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes'>;
   readonly clock: Clock;
   /** Brings the next poll of a conversation forward. */
   readonly onNotification: (request: Request) => void;

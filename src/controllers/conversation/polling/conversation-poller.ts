@@ -1,12 +1,12 @@
+import type { Stores } from '../../caches.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import type { AgentError } from '../../../agent/errors.ts';
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Request } from '@conversation-operator/kube/controller';
-import type { Store } from '@conversation-operator/kube/store';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { conversationIdOf } from '../../../resources/ids.ts';
-import { durationMs, type SandboxTemplate } from '../../../resources/sandbox-template.ts';
+import { durationMs } from '../../../resources/sandbox-template.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import { PollBulkhead, type Unanswered } from '../../poll-bulkhead.ts';
 import { UnresponsiveAgents } from '../../unresponsive-agents.ts';
@@ -18,7 +18,7 @@ import { PollSchedule } from './poll-schedule.ts';
 
 export interface ConversationPollerOptions {
   readonly agent: Pick<AgentClient, 'conversation' | 'conversations'>;
-  readonly stores: { readonly templates: Store<SandboxTemplate> };
+  readonly stores: Pick<Stores, 'templates'>;
   /** Maximum time between two polls in milliseconds, for agents that send no webhooks. */
   readonly maxPollMs?: number | undefined;
   readonly clock: Clock;

@@ -1,4 +1,4 @@
-import type { ConversationStatus, ExecutionStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus, ExecutionStatus } from '../../../resources/conversation-status.ts';
 
 /** Pure decisions about the time between two polls of an agent. Times are milliseconds of a monotonic clock, unless said otherwise. */
 

@@ -1,5 +1,5 @@
 import type { Clock } from '@conversation-operator/kube/clock';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { fullBudget, spend, type NotificationBudget } from './notification-budget.ts';
 import { intervalMs, isStateStale, minGapMs, nextOnGrid, phaseOf } from './poll-interval.ts';
 

@@ -1,7 +1,7 @@
 import { agentEndpointOf } from '../../../agent/endpoint.ts';
 import type { SandboxKeys } from '../../../agent/keys.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { SandboxReason, hasRun, sandboxes, viewOfSandbox, type Sandbox, type SandboxView } from '../../../resources/sandbox.ts';
 import { failureIn } from '../../sandbox/failure.ts';
 import { storedObject } from '../../stored-object.ts';

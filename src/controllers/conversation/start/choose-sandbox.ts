@@ -1,7 +1,7 @@
+import type { Stores } from '../../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
 import type { Logger } from '@conversation-operator/kube/logger';
-import type { Store } from '@conversation-operator/kube/store';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { startStatusOf } from '../../../resources/conversation.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
@@ -15,7 +15,7 @@ import type { StepDeadlines } from './step-deadlines.ts';
 
 export interface ChooseSandboxOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly stores: Pick<Stores, 'sandboxes'>;
   readonly configurations: AgentConfigurations;
   readonly deadlines: StepDeadlines;
   /** Returns the reason why a limit rejects a start. Absent: no limit rejects any. */

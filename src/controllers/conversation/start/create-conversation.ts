@@ -1,3 +1,4 @@
+import type { Stores } from '../../caches.ts';
 import type { AgentClient, AgentConversation, AgentEndpoint } from '../../../agent/agent.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
@@ -15,7 +16,7 @@ import { StartErrorCode, StartFailure } from './start-failure.ts';
 import { withTransition } from './start-status.ts';
 
 export interface CreateConversationOptions extends AwaitAgentOptions {
-  readonly stores: { readonly sandboxes: Store<Sandbox> };
+  readonly stores: Pick<Stores, 'sandboxes'>;
   readonly agent: AgentClient;
   readonly configurations: AgentConfigurations;
   readonly clock: Clock;

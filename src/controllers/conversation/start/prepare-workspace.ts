@@ -1,5 +1,6 @@
 import { isoTime, type Clock } from '@conversation-operator/kube/clock';
-import { startStatusOf, type ConversationStatus, type StartStep } from '../../../resources/conversation.ts';
+import { startStatusOf } from '../../../resources/conversation.ts';
+import type { ConversationStatus, StartStep } from '../../../resources/conversation-status.ts';
 import type { UnresponsiveAgents } from '../../unresponsive-agents.ts';
 import { cloneAccessOf, type CloneAccessOptions } from './clone-access.ts';
 import type { Preparation, PreparationStep } from './preparation.ts';

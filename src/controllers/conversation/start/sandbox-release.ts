@@ -1,6 +1,6 @@
+import type { Stores } from '../../caches.ts';
 import type { KubeClient } from '@conversation-operator/kube/client';
 import { isNotFound } from '@conversation-operator/kube/errors';
-import type { Store } from '@conversation-operator/kube/store';
 import type { CachedConversation } from '../../../resources/cached-conversation.ts';
 import { conversations, startStatusOf } from '../../../resources/conversation.ts';
 import { sandboxes, type Sandbox } from '../../../resources/sandbox.ts';
@@ -8,7 +8,7 @@ import { storedObject } from '../../stored-object.ts';
 
 export interface SandboxReleaseOptions {
   readonly client: KubeClient;
-  readonly stores: { readonly conversations: Store<CachedConversation>; readonly sandboxes: Store<Sandbox> };
+  readonly stores: Pick<Stores, 'conversations' | 'sandboxes'>;
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { AgentEndpoint } from '../../../agent/agent.ts';
-import type { ConversationStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import type { Sandbox } from '../../../resources/sandbox.ts';
 import type { SaveStatus, Scope } from '../scope.ts';
 import type { StartFailure } from './start-failure.ts';

@@ -1,5 +1,6 @@
 import type { EventDetails } from '@conversation-operator/kube/events';
-import { isStartOver, startStatusOf, type ConversationStatus, type StartStatus } from '../../../resources/conversation.ts';
+import { isStartOver, startStatusOf } from '../../../resources/conversation.ts';
+import type { ConversationStatus, StartStatus } from '../../../resources/conversation-status.ts';
 
 /** Returns the Event for a change of the start between two writes of the status. */
 export function eventOfStart(before: ConversationStatus | undefined, after: ConversationStatus): EventDetails | undefined {

@@ -1,5 +1,5 @@
 import { plainText } from '../../../agent/plain-text.ts';
-import type { ConversationStatus, StartStatus } from '../../../resources/conversation.ts';
+import type { ConversationStatus, StartStatus } from '../../../resources/conversation-status.ts';
 import type { StartFailure } from './start-failure.ts';
 
 /** Pure changes of the status of a start. */

@@ -1,9 +1,8 @@
+import type { Stores } from '../../caches.ts';
 import { AgentError } from '../../../agent/errors.ts';
 import { isoTime } from '@conversation-operator/kube/clock';
 import { Shares } from '@conversation-operator/kube/shares';
-import type { Store } from '@conversation-operator/kube/store';
 import type { Sandbox } from '../../../resources/sandbox.ts';
-import type { SandboxTemplate } from '../../../resources/sandbox-template.ts';
 import { isUnanswered } from '../../poll-bulkhead.ts';
 import type { SaveStatus, Scope } from '../scope.ts';
 import { awaitAgent } from './await-agent.ts';
@@ -20,7 +19,7 @@ import { StepDeadlines } from './step-deadlines.ts';
 type StageOptions = ChooseSandboxOptions & PrepareWorkspaceOptions & CreateConversationOptions;
 
 export interface StartOptions extends Omit<StageOptions, 'stores' | 'deadlines' | 'preparation'> {
-  readonly stores: { readonly sandboxes: Store<Sandbox>; readonly templates: Store<SandboxTemplate> };
+  readonly stores: Pick<Stores, 'sandboxes' | 'templates'>;
   /** Limits that differ from the defaults: 10 min for a clone, 10 min for the set-up script, 10 GiB for a repository. */
   readonly preparation?: Partial<PreparationLimits> | undefined;
   /** Called once for a sandbox whose agent is unresponsive. */

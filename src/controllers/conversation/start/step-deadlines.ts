@@ -1,6 +1,7 @@
 import type { Clock } from '@conversation-operator/kube/clock';
 import type { Store } from '@conversation-operator/kube/store';
-import { startStatusOf, type ConversationStatus } from '../../../resources/conversation.ts';
+import { startStatusOf } from '../../../resources/conversation.ts';
+import type { ConversationStatus } from '../../../resources/conversation-status.ts';
 import { durationMs, type SandboxTemplate } from '../../../resources/sandbox-template.ts';
 import { SandboxReason, viewOfSandbox } from '../../../resources/sandbox.ts';
 import { ElapsedTimes } from '../../elapsed-times.ts';

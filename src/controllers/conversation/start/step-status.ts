@@ -1,4 +1,4 @@
-import type { ConversationStatus, StartStep } from '../../../resources/conversation.ts';
+import type { ConversationStatus, StartStep } from '../../../resources/conversation-status.ts';
 import { readable, tailOf } from '../../readable-output.ts';
 import type { StepReport } from './step-command.ts';
 

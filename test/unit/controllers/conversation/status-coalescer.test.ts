@@ -1,5 +1,5 @@
 import { StatusCoalescer } from '../../../../src/controllers/conversation/status-coalescer.ts';
-import type { ConversationStatus } from '../../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../../src/resources/conversation-status.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const stored: ConversationStatus = { executionStatus: 'running', lastActivityTime: '2030-01-01T00:00:00Z', title: 'one' };

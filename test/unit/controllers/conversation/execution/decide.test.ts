@@ -8,7 +8,7 @@ import {
 import { withAgentReport, withUnseenInterruption } from '../../../../../src/controllers/conversation/execution/decide.ts';
 import { withSandboxAway } from '../../../../../src/controllers/conversation/execution/sandbox-away.ts';
 import { type SandboxInterruptions, type InterruptedRun } from '../../../../../src/controllers/conversation/execution/interruption.ts';
-import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation.ts';
+import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation-status.ts';
 import type { SandboxView } from '../../../../../src/resources/sandbox.ts';
 import { aSandbox, later, noon, noonMs } from '../../../../support/builders.ts';
 

@@ -3,7 +3,7 @@ import { AgentError } from '../../../../../src/agent/errors.ts';
 import { AgentConfigurations } from '../../../../../src/controllers/conversation/agent-configuration.ts';
 import { KeyRotation } from '../../../../../src/controllers/conversation/execution/key-rotation.ts';
 import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
-import type { ConversationStatus } from '../../../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';
 import { aConversation, aTemplate } from '../../../../support/builders.ts';
 

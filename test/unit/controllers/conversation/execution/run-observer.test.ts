@@ -9,13 +9,8 @@ import { IndexedStore } from '../../../../../packages/kube/src/store.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import { createMetrics } from '../../../../../src/observability/metrics.ts';
 import { cachedConversation, type CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
-import {
-  conversations,
-  type Conversation,
-  type ConversationStatus,
-  type ExecutionStatus,
-  type LaterMessage,
-} from '../../../../../src/resources/conversation.ts';
+import { conversations, type Conversation, type LaterMessage } from '../../../../../src/resources/conversation.ts';
+import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation-status.ts';
 import { pods } from '../../../../../packages/kube/src/core.ts';
 import type { Sandbox } from '../../../../../src/resources/sandbox.ts';
 import type { SandboxTemplate } from '../../../../../src/resources/sandbox-template.ts';

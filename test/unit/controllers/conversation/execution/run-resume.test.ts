@@ -15,7 +15,7 @@ import { withFirstMessage } from '../../../../../src/controllers/conversation/me
 import { eventOfRun } from '../../../../../src/controllers/conversation/execution/run-events.ts';
 import { StuckDetection } from '../../../../../src/controllers/conversation/execution/stuck-detection.ts';
 import { UnresponsiveAgents } from '../../../../../src/controllers/unresponsive-agents.ts';
-import type { ConversationStatus } from '../../../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 

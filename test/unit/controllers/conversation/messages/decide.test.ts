@@ -15,7 +15,8 @@ import {
   withoutRunPending,
 } from '../../../../../src/controllers/conversation/messages/message-status.ts';
 import type { AgentConversation } from '../../../../../src/agent/agent.ts';
-import type { ConversationStatus, ExecutionStatus, LaterMessage } from '../../../../../src/resources/conversation.ts';
+import type { LaterMessage } from '../../../../../src/resources/conversation.ts';
+import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 
 const aMessage = (number: number, text: string, run = true): LaterMessage => ({

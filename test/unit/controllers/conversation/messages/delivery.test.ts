@@ -5,7 +5,8 @@ import type { EventDetails } from '../../../../../packages/kube/src/events.ts';
 import { ApiError } from '../../../../../packages/kube/src/errors.ts';
 import { silentLogger } from '@conversation-operator/kube/logger';
 import type { CachedConversation } from '../../../../../src/resources/cached-conversation.ts';
-import type { Conversation, ConversationStatus, ExecutionStatus, LaterMessage } from '../../../../../src/resources/conversation.ts';
+import type { Conversation, LaterMessage } from '../../../../../src/resources/conversation.ts';
+import type { ConversationStatus, ExecutionStatus } from '../../../../../src/resources/conversation-status.ts';
 import { aConversation, noonMs } from '../../../../support/builders.ts';
 import { VirtualClock } from '../../../../support/virtual-clock.ts';
 

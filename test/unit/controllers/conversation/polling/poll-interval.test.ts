@@ -13,7 +13,7 @@ import {
   slotMs,
   type IntervalInput,
 } from '../../../../../src/controllers/conversation/polling/poll-interval.ts';
-import { executionStatuses, type ConversationStatus } from '../../../../../src/resources/conversation.ts';
+import { executionStatuses, type ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { noon, noonMs } from '../../../../support/builders.ts';
 
 describe('how long until the next look', () => {

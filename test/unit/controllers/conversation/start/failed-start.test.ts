@@ -1,6 +1,7 @@
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
 import { TransportError } from '../../../../../packages/kube/src/errors.ts';
-import { conversations, type Conversation, type StartStatus } from '../../../../../src/resources/conversation.ts';
+import { conversations, type Conversation } from '../../../../../src/resources/conversation.ts';
+import type { StartStatus } from '../../../../../src/resources/conversation-status.ts';
 import { ownerReferenceTo } from '../../../../../packages/kube/src/object.ts';
 import { sandboxes } from '../../../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, admitted, condition, noon } from '../../../../support/builders.ts';

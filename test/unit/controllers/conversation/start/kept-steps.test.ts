@@ -1,5 +1,6 @@
 import { OpenHandsClient } from '../../../../../src/agent/openhands-client.ts';
-import { conversations, type StartStep } from '../../../../../src/resources/conversation.ts';
+import { conversations } from '../../../../../src/resources/conversation.ts';
+import type { StartStep } from '../../../../../src/resources/conversation-status.ts';
 import { sandboxes } from '../../../../../src/resources/sandbox.ts';
 import { aConversation, aSandbox, noon } from '../../../../support/builders.ts';
 import { ConversationScene } from '../../../../support/conversation-scene.ts';

@@ -1,5 +1,5 @@
 import { isRunning, lastLineOf, pollAfterMs, withStep } from '../../../../../src/controllers/conversation/start/step-status.ts';
-import type { ConversationStatus } from '../../../../../src/resources/conversation.ts';
+import type { ConversationStatus } from '../../../../../src/resources/conversation-status.ts';
 import { later, noon, noonMs } from '../../../../support/builders.ts';
 
 const begun: ConversationStatus = { start: { status: 'PREPARING_REPOSITORY', transitions: [] } };
